@@ -40,7 +40,7 @@ def _ipv4(text: str) -> str:
 def _knows_visitors(access: "AccessSettings | None", authorization: str) -> bool:
     """Whether the page can show everybody what they may read."""
     if access is None and authorization:
-        say("no page: a policy decides who reads what, and nothing says who looks: --tokens")
+        say("no page: with --policy, only known callers may see it: give --tokens or --oidc-issuer")
         return False
     return True
 
@@ -240,9 +240,9 @@ def serve(
             metavar="DIRECTORY",
             show_default=False,
             help="Let clients add files and register tables that are below this directory of S3 "
-            "(s3://bucket/warehouse/), besides the lake's data path; may be repeated. All callers "
-            "can read them then, and the lake deletes what it no longer needs. With --policy its "
-            "add_files say it.",
+            "(s3://bucket/warehouse/), besides the lake's data path; may be repeated. All "
+            "callers can then read them, and the lake deletes those that it no longer needs. "
+            "With --policy, its add_files name the directories.",
         ),
     ] = None,
     page: Annotated[
@@ -257,9 +257,9 @@ def serve(
         list[str] | None,
         typer.Option(
             metavar="HOST",
-            help="Answer requests whose header Host is this name, or name:port; may be repeated. "
-            "Others than those of this machine are refused, because the page of any site could "
-            "read rows through them.",
+            help="Also answer requests whose header Host is this name, or name:port; may be "
+            "repeated. By default only the names of this machine are answered, because otherwise "
+            "the page of any site could read rows.",
         ),
     ] = None,
     workers: Annotated[

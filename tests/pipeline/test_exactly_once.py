@@ -52,7 +52,7 @@ if step == "before the files":
 elif step == "after the files":
     job.commit = die
 elif step == "within the transaction":
-    stats.set_of_table = after(stats.set_of_table)
+    stats.set_table_stats = after(stats.set_table_stats)
 elif step == "after the commit":
     job.commit = after(job.commit)
 frame = session("local[1]").range(0, 100, 1, 2)

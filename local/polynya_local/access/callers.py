@@ -45,7 +45,7 @@ class Callers:
             return Caller(claims={TOKEN: name})
         if (issuer := self._issuer(_named_issuer(token))) is not None:
             return self._issuer_caller(issuer, issuer.claims(token))
-        raise NotAuthorized("this server knows neither the token nor its issuer")
+        raise NotAuthorized("this server knows neither the token nor its issuer: get a new token")
 
     def recheck(self, claims: Mapping[str, Any], token_hash: str) -> Caller:
         """Check that a caller who was known before is known now.
@@ -64,7 +64,7 @@ class Callers:
                 return Caller(claims=claims)
         elif (issuer := self._issuer(claims.get("iss"))) is not None:
             return self._issuer_caller(issuer, claims)
-        raise NotAuthorized("the session is over: sign in again")
+        raise NotAuthorized("the session has ended: sign in again")
 
     def _issuer(self, url: str | None) -> Issuer | None:
         return next((issuer for issuer in self.issuers if issuer.url == url), None)

@@ -42,7 +42,7 @@ OidcAudience = Annotated[
     typer.Option(
         metavar="NAME",
         show_default=False,
-        help="What these tokens have to name as their audience (`aud`); may be repeated.",
+        help="The audience (`aud`) that these tokens must have; may be repeated.",
     ),
 ]
 OidcClient = Annotated[
@@ -58,8 +58,8 @@ OidcScope = Annotated[
     str,
     typer.Option(
         metavar="SCOPES",
-        help="What the page asks that issuer for. The access token that it gets has to name "
-        "--oidc-audience.",
+        help="The scopes that the page requests from that issuer, so that the access token has "
+        "the audience of --oidc-audience.",
     ),
 ]
 PolicyFile = Annotated[
@@ -67,9 +67,9 @@ PolicyFile = Annotated[
     typer.Option(
         metavar="FILE",
         show_default=False,
-        help="Who may read and write which tables: the policy of docs/security.md, read again "
-        "every minute. Without it, all callers may read everything, and write it with --writes. A "
-        "caller of --tokens is the principal `token=NAME`.",
+        help="The policy (docs/security.md) of who may read and write which tables, read again "
+        "every minute. Without it, all callers may read everything, and write it with --writes. "
+        "A caller of --tokens is the principal `token=NAME`.",
     ),
 ]
 SecretFile = Annotated[
@@ -77,8 +77,8 @@ SecretFile = Annotated[
     typer.Option(
         metavar="FILE",
         show_default=False,
-        help="At least 32 random bytes of which the keys for tables are made: servers with the "
-        "same one accept each other's. Without it, keys end with the server.",
+        help="At least 32 random bytes from which the keys for tables are derived: servers with "
+        "the same file accept each other's keys. Without it, keys end with the server.",
     ),
 ]
 AuditFile = Annotated[
@@ -96,9 +96,9 @@ RequestRate = Annotated[
         metavar="N",
         min=0.1,
         show_default=False,
-        help="Answer so many requests a second of each caller, ten times as many at once, and as "
-        "many of each address without a valid token; others get 429, or SlowDown of S3. Each of "
-        "--workers counts for itself. Without it, callers are not limited.",
+        help="Answer at most so many requests a second of each caller, ten times as many at "
+        "once, and as many of each address without a valid token; others get 429, or S3's "
+        "SlowDown. Each of --workers counts for itself. Without it, callers are not limited.",
     ),
 ]
 TrustProxy = Annotated[
@@ -106,8 +106,8 @@ TrustProxy = Annotated[
     typer.Option(
         metavar="ADDRESS[/NET]",
         show_default=False,
-        help="Believe the proxy at this address, or those of this network, who the client is "
-        "(X-Forwarded-For, -Proto and -Host); may be repeated.",
+        help="Trust the headers X-Forwarded-For, -Proto and -Host of the proxy at this address, "
+        "or of those in this network; may be repeated.",
     ),
 ]
 TlsCertificate = Annotated[

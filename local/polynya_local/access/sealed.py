@@ -40,5 +40,5 @@ class Seal:
             claims = jwt.decode(text, self._key, algorithms=[ALGORITHM]).claims
             self._claims.validate(claims)
         except (JoseError, ValueError, TypeError):
-            raise NotAuthorized("the session is over: sign in again") from None
+            raise NotAuthorized("the session has ended: sign in again") from None
         return claims

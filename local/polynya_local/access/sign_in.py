@@ -92,7 +92,7 @@ class SignIn:
         if not hmac.compare_digest(query.get("state", "").encode(), begun["state"].encode()):
             raise NotAuthorized("this is not the answer to a request of this browser")
         if query.get("iss", self._issuer.url) != self._issuer.url:
-            raise NotAuthorized("this is the answer of another identity provider")
+            raise NotAuthorized("this is the answer of another identity provider: sign in again")
         if "code" not in query:
             error = query.get("error", "")
             word = f": {error}" if ERROR.fullmatch(error) else ""
@@ -109,7 +109,7 @@ class SignIn:
         claims = self._issuer.claims(_text(tokens, "access_token"))
         subject = self._issuer.signed_in(_text(tokens, "id_token"), self._client_id, begun["nonce"])
         if claims.get("sub") != subject:
-            raise NotAuthorized("the two tokens are about different people")
+            raise NotAuthorized("the two tokens are about different people: sign in again")
         return Caller(claims=claims), own_path(begun["path"])
 
 

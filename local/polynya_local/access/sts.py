@@ -109,7 +109,7 @@ class StoreSessions:
                 )
             code = self._refusal(f"{bucket}/{PROBE}", bucket, key)
         except BotoCoreError as error:
-            message = f"the STS at {self.sts_endpoint} cannot be asked: {type(error).__name__}"
+            message = f"the STS at {self.sts_endpoint} does not answer: {type(error).__name__}"
             raise ServiceUnavailable(message) from None
         if code not in ("AccessDenied", "403"):
             raise Misconfigured(

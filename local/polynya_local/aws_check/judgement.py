@@ -188,7 +188,7 @@ def bucket_policy(answer: Answer, origin: Origin) -> Iterator[Line]:
     try:
         statements = list(denials(answer["Policy"], origin)) if answer else []
     except (AttributeError, KeyError, TypeError, ValueError):
-        yield Line(about, Status.UNKNOWN, "it has a form that this command does not know")
+        yield Line(about, Status.UNKNOWN, "this command does not know its form")
         return
     if not statements:
         words = "denies the functions nothing" if answer else "none, so it denies nothing"
@@ -262,14 +262,16 @@ def subnets(answer: Answer) -> Iterator[Line]:
     if scarce:
         yield Line(about, Status.NOTE, f"few addresses are free: {', '.join(scarce)}")
     if len(zones) == 1:
-        words = "all in one zone: the catalog is away when the zone is; add one of another"
+        words = (
+            "all in one zone: the catalog is unavailable when the zone is; add a subnet of another"
+        )
         yield Line(about, Status.NOTE, words)
 
 
 def ways(network: Network, deployment: Deployment) -> Iterator[Line]:
     """What the functions reach from their subnets."""
     out = every(network.leads_out(subnet["SubnetId"]) for subnet in network.subnets)
-    doubt = "the routes, rules or policies on the way are none that this command can judge"
+    doubt = "this command cannot judge the routes, rules or policies on the way"
     for service, name in GATEWAYS.items():
         yield verdict(
             f"way to {name}",
@@ -345,7 +347,7 @@ def iam_authentication(database: Database | Unknown | None) -> Line:
     """Whether roles may sign in without a secret."""
     about = "IAM authentication"
     if not isinstance(database, Database):
-        words = "only databases of RDS have it, and this one was not seen: give --secret"
+        words = "only databases of RDS have it, and this one was not found: give --secret"
         return Line(about, Status.UNKNOWN, words)
     if not database.has_iam:
         return Line(about, Status.MISSING, "the database does not permit it: give --secret")

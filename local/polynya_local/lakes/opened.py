@@ -254,9 +254,9 @@ def folder_warning(lake: Address, folder: Path | None) -> str:
     if not isinstance(lake, PostgresLake) and real.is_relative_to(lake.file.resolve().parent):
         return ""
     return (
-        f"the catalog says that the lake's data is in {real}, which is not beside the catalog: the "
-        "files in this folder can be read through Polynya. If that is right, --data-path with this "
-        "folder says so; if the catalog is somebody else's, look first"
+        f"the catalog says that the lake's data is in {real}, which is not beside the catalog: "
+        "clients could read the files in this folder. If that is right, give --data-path with "
+        "this folder; if somebody else made the catalog, look at it first"
     )
 
 

@@ -136,7 +136,7 @@ class ProcessPool:
             self._all.add(process)
         if self._is_ending:  # `close` did not see it
             self._end(process)
-            raise Ended("the server is stopping; nothing has changed")
+            raise Ended("the server is stopping, and nothing has changed: try again")
         return process
 
     def _end(self, process: "_Process") -> None:
@@ -192,7 +192,7 @@ def _seconds_left() -> float:
 
 
 def _timeout_error() -> OutOfTime:
-    return OutOfTime("the answer takes longer than one request may; try again")
+    return OutOfTime("the answer takes longer than one request may take; try again")
 
 
 @dataclass(slots=True, eq=False)

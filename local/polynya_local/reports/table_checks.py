@@ -426,8 +426,8 @@ def check_repairs(report: Report, table: OpenedTable) -> None:
         report.add(
             WARNING,
             name_of(table),
-            f"{number_of(files, 'data file')} a partition value more than the partitioning has "
-            "keys: DuckLake 1.1 cannot merge or rewrite them (an earlier Polynya wrote it)",
+            f"{number_of(files, 'data file')} with one partition value more than the partitioning "
+            "has keys: DuckLake 1.1 cannot merge or rewrite them (an earlier Polynya wrote it)",
             REPAIR,
         )
     if scattered := 0 if table.lake.layout.is_1_1 else _scattered_groups(table):

@@ -155,7 +155,7 @@ def _refusal(node: dict[str, Any]) -> str | None:
         name = str(node["function"]["function_name"]).lower()
         if name not in TABLE_FUNCTIONS:
             allowed = ", ".join(sorted(TABLE_FUNCTIONS))
-            return f"a query reads tables of the lake, not {name}(); it may call {allowed}"
+            return f"a query may only read tables of the lake, not {name}(); it may call {allowed}"
     elif node.get("class") == "FUNCTION":
         name = str(node["function_name"]).lower()
         return f"a query may not call {name}()" if name in REFUSED_FUNCTIONS else None
@@ -167,7 +167,10 @@ def _refusal(node: dict[str, Any]) -> str | None:
         # DuckDB joins the parts of a name that it does not know to the address of a file.
         is_file = "://" in f"{catalog}.{schema}.{table}"
         if catalog not in ("", LAKE) or is_system or is_file:
-            return f"a query reads tables of the lake, and {table} is none: write schema.table"
+            return (
+                f"a query may only read tables of the lake, and {table} is not one: write "
+                "schema.table"
+            )
     return None
 
 

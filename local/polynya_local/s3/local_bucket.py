@@ -371,7 +371,9 @@ def _no_key(address: S3Address) -> Response:
 
 def _failure(address: S3Address, error: OSError) -> Response:
     if isinstance(error, FileExistsError | NotADirectoryError | IsADirectoryError):
-        message = "this bucket is a folder: no key can be that of a file and begin another key"
+        message = (
+            "this bucket is a folder: the key of a file cannot be the beginning of another key"
+        )
         return s3_error(403, "AccessDenied", message, resource=address.path)
     message = f"the file cannot be written: {error.strerror}"
     return s3_error(500, "InternalError", message, resource=address.path)

@@ -115,7 +115,7 @@ def refusing(app: Any) -> Any:
         if scope["path"] == LIVE_PATH:
             await app(scope, receive, send)
             return
-        error = ServiceUnavailable("the server has as many connections as it takes: try again")
+        error = ServiceUnavailable("the server has no free connection: try again")
         headers = {"Retry-After": str(error.retry_after), "Connection": "close"}
         response = JSONResponse({"error": error.rest_model()}, error.status, headers)
         await response(scope, receive, send)

@@ -57,7 +57,7 @@ class IngestSpec:
             raise BadInput(f"the mode must be one of {', '.join(Mode)}, not {self.mode!r}")
         # PostgreSQL's text cannot hold a NUL.
         if not self.token or "\0" in self.token:
-            raise BadInput("the token must be a text that is not empty")
+            raise BadInput("the token must not be empty")
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,16 +45,16 @@ def publish(
         str | None,
         typer.Option(
             metavar="glue:DATABASE",
-            help="Let AWS's Glue catalog know the published tables, for engines that read no other "
-            "catalog. Needs DELIVERY=materialize, or --export to S3.",
+            help="Register the published tables in AWS's Glue catalog, for engines that read no "
+            "other catalog. Needs DELIVERY=materialize, or --export to S3.",
         ),
     ] = None,
     deregister: Annotated[
         bool,
         typer.Option(
             "--deregister",
-            help="Remove Glue's tables that an earlier run registered and that the lake has no "
-            "more. Default: they stay.",
+            help="Remove Glue's tables that an earlier run registered and that the lake no "
+            "longer has. Default: they stay.",
         ),
     ] = False,
     master: options.Master = "none",

@@ -148,8 +148,8 @@ def _connected(database: str, metadata_schema: str) -> Iterator[Connection]:
                 is_table = sqlstate(error) == GONE_TABLE
                 what = f"the table {gone_table(text_of(error))}" if is_table else "a column"
                 raise ChangedMeanwhile(
-                    f"the catalog lacks {what}: if DuckLake has dropped it while it was read, try "
-                    "again, and else restore it"
+                    f"the catalog lacks {what}: if DuckLake dropped it while it was read, try "
+                    "again; otherwise restore it"
                 ) from None
             raise
 

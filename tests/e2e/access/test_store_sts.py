@@ -383,7 +383,7 @@ def test_a_store_that_does_not_limit_credentials_is_refused(moto, key):
 
 
 def test_an_sts_that_does_not_answer_is_named(moto):
-    with pytest.raises(ServiceUnavailable, match=r"the STS at http.* cannot be asked"):
+    with pytest.raises(ServiceUnavailable, match=r"the STS at http.* does not answer"):
         StoreSessions(ROLE, moto, "http://127.0.0.1:1").check(BUCKET_OF_MOTO, "x")
 
 

@@ -212,7 +212,7 @@ LARGE = {
     "brackets": ("SELECT " + "([{a:" * 100 + "1" + "}])" * 100, "nested too deeply"),
     "many sets": (
         " UNION ALL ".join(["SELECT 1 FROM t GROUP BY CUBE (a,b,c,d,e,f,g,h,i,j,k,l,m,n,o)"] * 40),
-        "too much time or memory|can write down again",
+        "too much time or memory|can serialize",
     ),
 }
 """The first ones are refused before anything parses them, the last one by what it takes."""

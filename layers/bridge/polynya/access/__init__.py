@@ -1,1 +1,1 @@
-"""Who may read which tables: policy, principals, vended credentials, authorized files."""
+"""The rights of callers to tables: policy, principals, vended credentials, authorized files."""

@@ -1,4 +1,4 @@
-"""The lake, its virtual files and the right to write, as far as one caller has the rights.
+"""The lake and its virtual files as one caller may see them, and checks of the right to write.
 
 A commit checks the right to write before anything else: a rename needs it on both names, a
 transaction on every table in it. Tables that the caller may not read do not exist for the caller
@@ -31,14 +31,14 @@ Item = TypeVar("Item")
 Name = TypeVar("Name", str, Namespace)
 
 NO_UUID = "00000000-0000-0000-0000-000000000000"
-"""The uuid of no table; in `polynya_commits` that of namespaces, found by a request's key."""
+"""A uuid that no table has; rows of `polynya_commits` about namespaces have it."""
 
 
 @dataclass(frozen=True, slots=True)
 class AuthorizedLake:
-    """A lake at one snapshot, within one transaction, as far as one caller may read it.
+    """The part of a lake that one caller may read, at one snapshot, within one transaction.
 
-    What the caller may not read is as if it did not exist.
+    The rest does not exist for the caller.
     """
 
     con: Connection
@@ -78,13 +78,13 @@ class AuthorizedLake:
 
     @property
     def has_nested_schemas(self) -> bool:
-        """Whether schemas can be in others: a catalog of version 1.1 can say so."""
+        """Whether schemas can be in others, as in catalogs of version 1.1."""
         return "ducklake_schema.parent_schema_id" in self.lake.layout
 
     def namespace_meant(self, namespace: Namespace) -> Namespace:
         """The namespace that a client means."""
-        # DuckDB takes the dots of a name for levels. Without nested schemas they can only be a part
-        # of the name.
+        # DuckDB takes the dots in a name for separators of levels. Without nested schemas they can
+        # only be a part of the name.
         return namespace if self.has_nested_schemas else (".".join(namespace),)
 
     def tables(self, schema: Schema) -> list[Table]:
@@ -105,8 +105,8 @@ class AuthorizedLake:
         """The table that a request means.
 
         Args:
-            match: the table of exactly this name, if there is one. Java writes a space as `+`, so
-                that a name with a `+` may mean another one.
+            match: the table of exactly this name, if there is one. Java writes a space as `+`, so a
+                name with a `+` may mean another table.
 
         Raises:
             NoSuchTable: there is none that the caller may read.
@@ -159,7 +159,8 @@ class AuthorizedLake:
         """A table under its newest name, which rights depend on; None if there is no table."""
         if self.snapshot_id == self.lake.snapshot_id:
             return match
-        # Also if there is none: otherwise the time would tell a hidden table from a missing one.
+        # Also if there is no table: otherwise the time would distinguish a hidden table from a
+        # missing one.
         table_uuid = match[1].table_uuid if match else NO_UUID
         return queries.table_of_uuid(table_uuid).run(self.con) or match
 
@@ -171,8 +172,8 @@ def named(items: Sequence[Item], name_of: Callable[[Item], Name], name: Name) ->
         BadRequest: two items are possible; the wrong one would have the wrong rows.
         Refused: two rows of the catalog have the name.
     """
-    # In a path Java writes a space as `+`. API Gateway has decoded the path, so that a space cannot
-    # be told from a `+` any more.
+    # In a path Java writes a space as `+`. API Gateway has decoded the path, so a space can no
+    # longer be distinguished from a `+`.
     matches = [item for item in items if name in {name_of(item), _java_path_name(name_of(item))}]
     if len({name_of(item) for item in matches}) < len(matches):
         raise errors.Refused(
@@ -217,7 +218,7 @@ class AuthorizedFiles:
         self._files = files
         self._access = access
         self._names: dict[str, tuple[float, TableName]] = {}
-        """When the current name of a table was read that a caller may read, and the name."""
+        """The current name of a table that a caller may read, and when it was read."""
 
     @property
     def object_reader(self) -> ObjectReader:
@@ -251,7 +252,7 @@ class AuthorizedFiles:
             is_fresh = time.monotonic() - read_at <= REFRESH_SECONDS
             if is_fresh and rights.may_read_table(*name):
                 return True
-        # What is refused is read each time, so that a hidden table takes as long as a missing one.
+        # A refused name is read each time, so that a hidden table takes as long as a missing one.
         current = self._read_name(table_uuid)
         if current is None or not rights.may_read_table(*current):
             return False
@@ -276,8 +277,8 @@ def check_may_write_table(rights: Rights, namespace: Namespace, name: str) -> No
 
 
 def no_right_to_table(rights: Rights, namespace: Namespace, name: str) -> errors.Forbidden:
-    """The error for a name that the caller may not write, or that is taken by what the caller may
-    not see: DuckLake does not distinguish letter case, and the policy does."""
+    """The error for a name that the caller may not write, or that an object has which the caller
+    may not see: DuckLake does not distinguish letter case, and the policy does."""
     return errors.Forbidden(
         f"no right to write {dotted(*namespace, name)}: it takes the table's name, or a pattern of "
         f"it, {_where(rights.may_read_table(namespace, name))}; and the right to read whatever has "

@@ -1,4 +1,4 @@
-"""Who sends a request, as the host of the application has verified it."""
+"""The caller of a request, as the host of the application has verified it."""
 
 import re
 from collections.abc import Container, Iterator, Mapping
@@ -17,7 +17,8 @@ IDENTITY = (TOKEN, "iss", "sub", "client_id")
 """The claims that say who a caller is (RFC 9068, section 2.2)."""
 
 PRINTABLE = "".join(set(map(chr, range(0x21, 0x7F))) - {"%"})
-"""What a claim's value keeps in an identity: no value looks like the next claim."""
+"""The characters that a claim's value keeps in an identity, so that no value looks like another
+claim."""
 
 SCOPES = {"scope", "scp"}
 """The claims of scopes that API Gateway knows; they are separated by spaces (RFC 8693, 4.2)."""
@@ -41,21 +42,22 @@ class Caller:
     """The claims of a token that the host has verified, by their names: texts, or lists of them.
     A host that gets lists as texts has their names in the policy."""
     is_of_other_issuer: bool = False
-    """Whether the token is of another issuer than the host's first one, who may give the same
+    """Whether the token is from another issuer than the host's first one, which may give the same
     names to other people."""
     vended_for: VendedTable | None = None
-    """What the caller's credentials were vended for, if the host has vended them itself."""
+    """The table that the caller's credentials were vended for, if the host has vended them
+    itself."""
 
     @property
     def identity(self) -> str:
-        """Who it is, the same in each request: empty if nothing is known.
+        """The identity of the caller, the same in each request; empty if it is unknown.
 
-        A token with neither `sub` nor `client_id` names nobody but its issuer.
+        A token with neither `sub` nor `client_id` names only its issuer.
         """
         if self.arn:
             return principal_arn(self.arn)
-        # Not all claims: those of a renewed token differ. Not the first: it may be that of
-        # everybody (`aud`).
+        # Not all claims, because those of a renewed token differ. Not the first one, which may be
+        # the same for all callers (`aud`).
         return " ".join(
             f"{name}={quote(str(self.claims[name]), safe=PRINTABLE)}"
             for name in IDENTITY
@@ -81,14 +83,14 @@ class Caller:
 
 
 ANYBODY = Caller()
-"""The caller of a host that verifies nobody."""
+"""The caller on a host that does not verify callers."""
 
 
 def principal_arn(arn: str) -> str:
     """The ARN of an assumed role, without its path; any other ARN as it is."""
     if (match := ASSUMED_ROLE.fullmatch(arn)) is None:
         return arn
-    # Without the name of the session, because whoever assumes the role chooses it.
+    # Without the name of the session, which the one who assumes the role chooses.
     return f"arn:{match['partition']}:iam::{match['account']}:role/{match['role']}"
 
 

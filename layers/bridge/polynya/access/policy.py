@@ -1,4 +1,4 @@
-"""Who may read and write which tables: a document of rules, which name callers by principals.
+"""The authorization policy: rules that permit principals to read and write tables.
 
 docs/security.md has the form of the document, and what each key means. Beyond that: `*` in a name
 matches any text, and `["*"]` are also the tables of every namespace below, unlike other patterns. A
@@ -146,7 +146,7 @@ class Policy:
         is_of_settings: bool = True,
         is_of_other_issuer: bool = False,
     ) -> Rights:
-        """What a caller with these names (`Caller.principals`) may do in a lake."""
+        """The rights of a caller with these names (`Caller.principals`) in a lake."""
         names = list(names)
         rules = [
             rule
@@ -189,7 +189,7 @@ def _is_principal(principal: str, names: list[str]) -> bool:
 def _matches(pattern: str, name: str) -> bool:
     if "*" not in pattern:
         return pattern == name
-    # Not by fnmatch, to which ? and [ mean something too.
+    # Not by fnmatch, in whose patterns ? and [ are special too.
     parts = map(re.escape, pattern.split("*"))
     return re.fullmatch(".*".join(parts), name, re.DOTALL) is not None
 
@@ -286,7 +286,7 @@ class AccessResolver:
         self._warehouse = config.warehouse
 
     def catalog_rights(self, caller: Caller, lake: str = "") -> Rights:
-        """What a caller of the REST catalog may read and write.
+        """The rights of a caller of the REST catalog.
 
         Args:
             lake: of the document LAKES; empty: that of the settings.
@@ -307,7 +307,7 @@ class AccessResolver:
         return replace(rights, holder=caller.identity)
 
     def file_rights(self, caller: Caller, lake: str = "") -> Rights:
-        """What a caller may read of the virtual files. Args, Raises: as `catalog_rights`."""
+        """The rights of a caller to virtual files. Args, Raises: as `catalog_rights`."""
         if caller.vended_for is not None:
             is_of_lake = caller.vended_for.lake == lake
             return _vended_rights(caller.vended_for.table_uuid if is_of_lake else None)

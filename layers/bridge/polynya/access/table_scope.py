@@ -53,9 +53,9 @@ def parent_directory(location: str) -> str:
 
 
 class OtherTables:
-    """Where the other tables of the lake are, whatever the spelling of their directories.
+    """The directories of the other tables of the lake, in every spelling.
 
-    Names that differ in case only count as the same: SeaweedFS compares those in policies so.
+    Names that differ only in case count as the same, because SeaweedFS ignores case in policies.
     """
 
     def __init__(self, tables: Iterable[str], files: Iterable[str], virtual_root: str) -> None:
@@ -74,13 +74,15 @@ class OtherTables:
         self._root = _folded(virtual_root)
 
     def absent_from(self, directory: str) -> bool:
-        """Whether a directory of S3 holds no files of other tables, and is in none of theirs."""
+        """Whether a directory of S3 has no files of other tables, and is not in one of their
+        directories."""
         name = _folded(directory)
         ends = (match.end() for match in re.finditer("/", name))
         return self.absent_below(directory) and not any(name[:end] in self._tables for end in ends)
 
     def absent_below(self, directory: str) -> bool:
-        """Whether a directory of S3 holds no files of other tables; it may be in one of theirs."""
+        """Whether a directory of S3 has no files of other tables; it may be in one of their
+        directories."""
         if not DIRECTORY.fullmatch(directory) or self.is_virtual(directory):
             return False
         name = _folded(directory)
@@ -131,7 +133,7 @@ def other_tables(
     Args:
         table_id: of a table that may not exist yet.
         virtual_root: where the virtual files of all lakes are; with a slash at its end.
-        staging: the directory in which clients write metadata files; None: none write.
+        staging: the directory in which clients write metadata files; None: clients do not write.
     """
     tables = named_objects.others(lake, table_id).run(con)
     files = named_objects.added_directories(tables.table_ids).run(con)
@@ -194,9 +196,9 @@ def upload_scopes(
             "no credentials to write this table: the directories of its new files are not in S3, "
             "or are among the virtual files, or those of other tables"
         )
-    # A directory of several tables is left out: the uploads of other tables' clients could be
-    # replaced there. What clients have written is in the table's own part of it (`data`), and so
-    # are the delete files for that.
+    # A directory of several tables is left out, because uploads of other tables' clients could be
+    # replaced there. The files that clients write are in the table's own part of it (`data`), and
+    # so are their delete files.
     beside_data = {S3Scope(own, True)} if other_locations.absent_from(own) else set()
     writes = {S3Scope(data, True), S3Scope(metadata, True)}
     return writes, {S3Scope(f"{virtual_files}/", True), *beside_data}
@@ -255,8 +257,8 @@ def coarsen_until(
 ) -> list[S3Scope]:
     """Merge scopes step by step until they fit; the result is sorted.
 
-    Keys become their directory, and directories of partitions become the directory they are in,
-    where that holds nothing of other tables.
+    Keys become their directory, and directories of partitions become the directory that they are
+    in, where that has no files of other tables.
 
     Raises:
         Refused: the coarsest ones do not fit.

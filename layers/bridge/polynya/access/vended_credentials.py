@@ -56,7 +56,7 @@ UPLOADS = ["s3-object-lambda:PutObject", "s3-object-lambda:AbortMultipartUpload"
 put the object is checked."""
 
 SUPPORTING = "arn:{}:s3:*:*:accesspoint/*/object/"
-"""An object behind an access point. The role's own policy names the access point."""
+"""Objects behind any access point: the role's own policy names the access point."""
 
 
 def session_policy(
@@ -87,8 +87,8 @@ def session_policy(
         directories.append(SUPPORTING.format(partition) + key)
         through = [*OBJECT_LAMBDA, *UPLOADS]
     written += [path + names for path in directories for names in DELETE_FILES]
-    # S3 takes `..` for a name like any other, but what a client makes of such a location may be
-    # that of another table.
+    # S3 takes `..` for a name like any other, but clients may normalise such a location to one of
+    # another table.
     statements = [
         *_statement("Allow", READS, read),
         *_statement("Allow", WRITES, written),
@@ -119,7 +119,7 @@ def _escaped(location: str) -> str:
 logger = Logger(child=True)
 
 REFRESH = "client.refresh-credentials-endpoint"
-"""The property that says where a client gets new credentials."""
+"""The property with the path at which a client gets new credentials."""
 
 SESSION = re.compile(f"polynya-({UUID})(?:-([0-9a-f]{{16}}))?")
 """The table, and a digest of the name of its lake if that is not the lake of the settings. The name
@@ -128,7 +128,7 @@ of a session has 64 characters at most."""
 
 @dataclass(frozen=True, slots=True)
 class TableScope:
-    """What a client has to be able to read, and perhaps to write, for one table."""
+    """The objects that a client must be able to read, and perhaps to write, for one table."""
 
     table_uuid: str
     virtual_location: str
@@ -141,7 +141,7 @@ class TableScope:
     reason: str = ""
     """Why no policy fits."""
     otherwise: "TableScope | None" = None
-    """What a writer gets instead if this is refused: the scope of a reader."""
+    """The scope of a reader, which a writer gets instead if this one is refused."""
 
 
 def session_name(table_uuid: str, lake: str) -> str:
@@ -160,7 +160,7 @@ def table_of_session(session: str, lake: str = "") -> str | None:
     Args: as `session_name`.
     """
     match = SESSION.fullmatch(session)
-    # Two lakes may have tables of the same uuid: one may be a copy of the other.
+    # Tables of two lakes may have the same uuid, if one lake is a copy of the other.
     return match[1] if match and session == session_name(match[1], lake) else None
 
 
@@ -172,7 +172,7 @@ def _is_within(location: str, scopes: Iterable[str]) -> bool:
 
 
 def s3_properties(endpoint: str, region: str) -> dict[str, str]:
-    """The properties of clients that say where S3 is.
+    """The properties with the address and the region of S3, for clients.
 
     Args:
         endpoint: of a stand-in on this machine; empty: AWS.
@@ -274,11 +274,12 @@ class CredentialVending:
     ) -> list[answers.StorageCredential]:
         """The field `storage-credentials` of a plan.
 
-        It is empty if AWS's packed form of the policy is too long: the client has the table's.
+        It is empty if AWS's packed form of the policy is too long: the client has the table's
+        credentials.
 
         Args:
-            refresh: the path that gives new ones, those of the whole table.
-            holder: who gets them (`Caller.identity`), for those that say so.
+            refresh: the path of new ones, which are for the whole table.
+            holder: who gets them (`Caller.identity`), for credentials that name their holder.
 
         Raises:
             ServiceUnavailable, Misconfigured: STS gives none.
@@ -299,10 +300,10 @@ class CredentialVending:
         Both are left out for a table that no policy fits: the caller may have other credentials.
 
         Args:
-            refresh: the path that gives new ones, below the catalog's address.
+            refresh: the path of new ones, below the catalog's address.
             holder: as `plan_credentials`.
-            is_committed: the request has changed the lake, so that an error would be a wrong
-                answer: without credentials the client loads the table again.
+            is_committed: the request has changed the lake, so an error would be the wrong answer.
+                Without credentials the client loads the table again.
 
         Raises:
             ServiceUnavailable, Misconfigured: STS gives none.

@@ -24,7 +24,7 @@ def api_handler(app: ASGIApp, logger: Logger) -> Handler:
     counted = observed(app)
 
     async def quiet_app(scope: Scope, receive: Receive, send: Send) -> None:
-        """The application without the error that it raises after it has answered one."""
+        """The application, without the error that it raises again after it has answered it."""
         scope[CALLER] = api_caller(scope["aws.event"]["requestContext"])
         with suppress(Exception):  # Mangum would log the message
             await counted(scope, receive, send)
@@ -39,7 +39,8 @@ def api_handler(app: ASGIApp, logger: Logger) -> Handler:
         """Answer one event of an HTTP API or a Function URL."""
         request_context = event["requestContext"]
         if ".lambda-url." not in request_context.get("domainName", ""):
-            # An HTTP API has decoded the path, a Function URL has not, and Mangum always decodes.
+            # An HTTP API has decoded the path and a Function URL has not, but Mangum always decodes
+            # it.
             http = request_context["http"]
             encoded: Http = {**http, "path": quote(http["path"])}
             event = {**event, "requestContext": {**request_context, "http": encoded}}

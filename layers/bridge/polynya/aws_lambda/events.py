@@ -1,4 +1,4 @@
-"""What the functions read in AWS's Lambda events, and who sends them.
+"""The fields of AWS's Lambda events that the functions read, and the callers in them.
 
 Powertools has classes for these events, but importing its `data_classes` takes 17 ms of a cold
 start, and it knows only GetObject of S3 Object Lambda.
@@ -96,7 +96,7 @@ class ObjectLambdaEvent(TypedDict, total=False):
 
 
 def api_caller(request_context: RequestContext) -> Caller:
-    """The caller of an HTTP API or a Function URL; nobody without an authorizer."""
+    """The caller of an HTTP API or a Function URL; `ANYBODY` without an authorizer."""
     authorizer = request_context.get("authorizer") or {}
     arn = (authorizer.get("iam") or {}).get("userArn")
     return Caller(arn or "", (authorizer.get("jwt") or {}).get("claims") or {})
@@ -116,7 +116,7 @@ def key_of(event: ObjectLambdaEvent, virtual_bucket: str) -> str:
 
 def path_of(event: ObjectLambdaEvent) -> str:
     """The path of the URL, which S3 has already decoded."""
-    # Not urlsplit, which drops tabs, newlines and what follows a '#': a key may hold them.
+    # Not urlsplit, which drops tabs, newlines and the text after a '#': keys may contain these.
     url, _, _ = event["userRequest"]["url"].partition("?")
     # MiniStack sends the path alone.
     path: str = url if url.startswith("/") else url.partition("://")[2]
@@ -131,6 +131,6 @@ def range_of(event: ObjectLambdaEvent) -> str | None:
 
 def header_of(event: ObjectLambdaEvent, name: str) -> str | None:
     """The value of a header of the request; None if it is missing."""
-    # AWS passes the names on in the case in which the client wrote them.
+    # AWS keeps the letter case in which the client wrote the names.
     headers = event["userRequest"]["headers"].items()
     return next((value for key, value in headers if key.lower() == name.lower()), None)

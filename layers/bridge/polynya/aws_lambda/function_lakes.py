@@ -11,9 +11,10 @@ from ..storage.file_cache import resolve_bucket
 
 
 class FunctionLakes(Generic[Opened]):
-    """Makes the lakes of a function when an event first needs them, and keeps them.
+    """Opens the lakes of a function when an event first needs them, and keeps them.
 
-    Not when the function starts: with a setting that is wrong, each event gets it as the answer.
+    It does not open them when the function starts, so that each event gets a wrong setting as its
+    answer.
     """
 
     def __init__(
@@ -23,7 +24,7 @@ class FunctionLakes(Generic[Opened]):
         *,
         commits: bool = False,
     ) -> None:
-        """Keep the settings as they are now; nothing is checked yet.
+        """Keep the current settings, unchecked.
 
         Args:
             environ: has the settings.
@@ -55,7 +56,7 @@ class FunctionLakes(Generic[Opened]):
         return self._lakes
 
     def prepare(self) -> None:
-        """Open what can be opened without asking anybody anything. Raises: as a call."""
+        """Open all that needs no request. Raises: as a call."""
         self().prepare()
 
     def close(self) -> None:

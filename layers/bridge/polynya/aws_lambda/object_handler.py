@@ -57,7 +57,7 @@ def object_handler(lakes: Callable[[], Lakes[AuthorizedFiles]], logger: Logger) 
             status = str(failure.status if failure else 200)
             seconds = perf_counter() - started
             observe("Requests", seconds, operation=operation.removesuffix("Context"), status=status)
-        # NotModified is raised, too, and is no refusal.
+        # NotModified is raised too, but is no refusal.
         if failure.status >= 400:
             count_refusal(failure.code)
         if failure.status >= 500:
@@ -68,7 +68,7 @@ def object_handler(lakes: Callable[[], Lakes[AuthorizedFiles]], logger: Logger) 
 
 
 class Objects:
-    """What the operations answer about the objects behind an access point."""
+    """Answers the operations on the objects behind an access point."""
 
     def __init__(self, lakes: Callable[[], Lakes[AuthorizedFiles]]) -> None:
         self._lakes = lakes
@@ -98,7 +98,7 @@ class Objects:
         """Answer an event with an error. Args: as `answer`."""
         fields = {"ErrorCode": error.code, "ErrorMessage": str(error)}
         if operation == "getObjectContext":
-            # 304 is no error, and WriteGetObjectResponse takes no error code with it.
+            # 304 is no error, and WriteGetObjectResponse accepts no error code with it.
             is_error = error.status >= 400
             return self._write(event, {"StatusCode": error.status, **(fields if is_error else {})})
         return {"statusCode": error.status, "errorCode": error.code, "errorMessage": str(error)}

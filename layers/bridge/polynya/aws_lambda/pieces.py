@@ -1,4 +1,4 @@
-"""A body in pieces as a file, which is what boto3 sends without having all of it in memory."""
+"""A body in pieces as a file, which boto3 sends without all of it in memory."""
 
 from collections.abc import Iterator
 from io import RawIOBase

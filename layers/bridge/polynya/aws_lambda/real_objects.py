@@ -27,7 +27,7 @@ S3_CODES = {403: "AccessDenied", 404: "NoSuchKey", 412: "PreconditionFailed", 41
 """The error codes of answers without a body, such as those to HEAD, by their status."""
 
 CONDITIONS = {"if-match", "if-none-match", "if-modified-since", "if-unmodified-since"}
-"""Headers of the caller that S3 answers itself, besides those that the presigned URL signs."""
+"""Conditions in the caller's headers that S3 itself evaluates, besides signed headers."""
 
 REAL_HEADERS = {
     "Accept-Ranges": "AcceptRanges",
@@ -89,7 +89,7 @@ def _request(method: str, event: ObjectLambdaEvent, input_s3_url: str) -> urllib
     }
     if (range_ := range_of(event)) is not None:
         headers["Range"] = range_
-    # Without time left the answer is 503: urllib3 takes no timeout of 0.
+    # If no time is left the answer is 503: urllib3 accepts no timeout of 0.
     budget.check()
     seconds = budget.seconds_left()
     timeout = urllib3.Timeout(

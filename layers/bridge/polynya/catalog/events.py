@@ -1,8 +1,8 @@
-"""What happened in a lake since a snapshot: DuckLake's snapshots are a log already.
+"""The events of a lake since a snapshot, of which DuckLake's snapshots already are a log.
 
-A consumer keeps one number, the last snapshot that it has seen, and asks for what came after it.
+A consumer keeps one number, the last snapshot that it has seen, and requests the events after it.
 Nothing is kept here. The REST specification has no such operation. `publish` is such a consumer: it
-puts what came after the last published snapshot onto a bus of EventBridge.
+puts the events after the last published snapshot onto a bus of EventBridge.
 """
 
 from collections.abc import Iterator, Sequence
@@ -35,15 +35,16 @@ MOST_OBJECTS = 1000
 """Tables and views of an answer whose names are looked up, unless one snapshot changes more."""
 
 Event = dict[str, Any]
-"""A snapshot and what it changed, as JSON."""
+"""A snapshot and its changes, as JSON."""
 
 Events = dict[str, Any]
-"""The answer: `events`, oldest first, and `last-snapshot-id`, after which the next ones come."""
+"""The answer: `events`, oldest first, and `last-snapshot-id`, with which the next request
+continues."""
 
 
 @dataclass(frozen=True, slots=True)
 class EventPage:
-    """What came after a snapshot, or the first part of it."""
+    """The changes after a snapshot, or the first part of them."""
 
     events: Sequence[Event]
     last_id: int
@@ -55,7 +56,7 @@ class EventPage:
 
 
 def events_after(catalog: Catalog, since: int | None, limit: int | None = None) -> Events:
-    """The snapshots after one, oldest first, each with what it changed, as the caller may see it.
+    """The snapshots after one, oldest first, each with the changes that the caller may see.
 
     Args:
         since: the last snapshot that the caller has seen; None: the newest, to begin now.
@@ -78,7 +79,7 @@ def events_after(catalog: Catalog, since: int | None, limit: int | None = None) 
 
 @retried
 def event_page(catalog: Catalog, since: int | None, limit: int | None = None) -> EventPage:
-    """As `events_after`, but snapshots that have expired are a page, and no error."""
+    """As `events_after`, but expired snapshots are a page of their own instead of an error."""
     most = min(limit or DEFAULT_SNAPSHOTS, MOST_SNAPSHOTS)
     with catalog.database.transaction() as con:
         readable = catalog.readable(con)
@@ -134,7 +135,7 @@ def _event(row: listing.Change, namings: list[NamedFrom], rights: Rights) -> Eve
         "changes": [*_changes(visible)],
     }
     if len(visible) == len(changes):
-        # They may speak of everything that the snapshot changed.
+        # Author and message may be about everything that the snapshot changed.
         texts = {"author": row.author, "message": row.commit_message}
         event |= {key: text for key, text in texts.items() if text}
     # The statements read no more than that.
@@ -144,9 +145,9 @@ def _event(row: listing.Change, namings: list[NamedFrom], rights: Rights) -> Eve
 
 
 def _may_see(change: NamedChange, namings: list[NamedFrom], rights: Rights) -> bool:
-    """Whether the caller may read what changed under its newest name, as everywhere.
+    """Whether the caller may read the changed object under its newest name, as everywhere.
 
-    What has no row in the catalog any more has no newest name.
+    An object without a row in the catalog has no newest name.
     """
     if rights.all_tables:
         return True
@@ -185,21 +186,21 @@ SNAPSHOT, SKIPPED = "DuckLake Snapshot", "DuckLake Snapshots Skipped"
 """The `detail-type` of events on the bus."""
 
 RESERVE_SECONDS = 12
-"""What the time budget has left when the last event is put: two attempts of five seconds each."""
+"""The time that must be left when the last event is put: for two attempts of five seconds each."""
 
 
 def publish(catalog: Catalog, bus: EventBus, positions: Positions) -> int | None:
-    """Put what came after the last published snapshot onto a bus, at least once, in order.
+    """Put the events after the last published snapshot onto a bus, at least once, in order.
 
-    The first time, what has happened before is not published. Where snapshots are left out, an
-    event says so. What does not fit into the time budget is left to the next invocation.
+    The first time, earlier events are not published. An event says where snapshots are left out.
+    Events that do not fit into the time budget are left to the next invocation.
 
     Returns:
         The number of events; None: another process publishes them now.
 
     Raises:
         Misconfigured, ServiceUnavailable: the lake, the bus or the table of positions cannot be
-            used. What was put before is noted.
+            used. Events that were put before are recorded.
     """
     warehouse, published = catalog.settings.warehouse, 0
     with positions.turn(warehouse) as turn:

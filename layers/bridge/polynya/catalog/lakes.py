@@ -1,7 +1,7 @@
 """The lakes of a deployment: each is opened when it is first asked for, and found by its name.
 
-The name of a lake is in the keys of its virtual files, and in the paths of the REST catalog: what
-is found by one of them belongs to one lake.
+The name of a lake is in the keys of its virtual files, and in the paths of the REST catalog: each
+of these belongs to one lake.
 """
 
 import re
@@ -43,7 +43,7 @@ SLOW_FAILURES = 2
 
 
 class Closable(Protocol):
-    """What is opened for a lake."""
+    """An opened lake, which can be closed."""
 
     @property
     def database(self) -> Database:
@@ -54,8 +54,8 @@ Opened = TypeVar("Opened", bound=Closable)
 
 
 class Shared:
-    """What all lakes of a process have in common, whatever is asked of them: connections to
-    databases, generated files, and what was read in the last states of a catalog."""
+    """The resources that all lakes of a process share: connections to databases, generated files,
+    and results that were read in the last states of a catalog."""
 
     def __init__(
         self,
@@ -78,12 +78,13 @@ class Shared:
             objects: where the lakes' own files are; None: in S3.
             build_elsewhere: builds a large file of a lake in another process, given the lake as
                 `Config.lake` and the key; None: this process builds all.
-            run_soon: runs beside requests what the next one will ask for; None: nothing does.
-            searches: where what a long search for rows by key has found in a lake is kept for the
-                next request; None: nowhere.
+            run_soon: runs work for the next request beside this one; None: there is no such work.
+            searches: keeps the rows that a long search by key has found in a lake for the next
+                request; None: they are not kept.
             aws: None: the clients of the environment.
-            new_vending: what vends credentials for the files of a lake's tables; None: nothing.
-            client_properties: gives what getConfig tells clients of the host.
+            new_vending: makes the vending of credentials for the files of a lake's tables; None:
+                none are vended.
+            client_properties: gives the properties of the host that getConfig sends to clients.
         """
         self.aws = aws or Clients()
         self.searches = searches
@@ -121,7 +122,7 @@ class Shared:
             return files
 
     def loaded_tables(self, config: Config) -> LoadedTables:
-        """The answers to loadTable that are kept of a lake with these settings."""
+        """The answers to loadTable that are kept for a lake with these settings."""
         with self._lock:
             config_before, loaded = self._loaded.get(config.lake, (None, None))
             if loaded is None or config_before != config:
@@ -153,8 +154,8 @@ class Lakes(Generic[Opened]):
             open_lake: opens a lake; no connection is made yet.
             environ: where the settings come from.
             commits: for the function that writes.
-            shared: what the lakes have in common with those of other operations in this process;
-                None: nothing.
+            shared: the resources that the lakes share with those of other operations in this
+                process; None: none.
         """
         self.config = config
         """The settings of the deployment, and of its own lake, if they name a database."""
@@ -176,11 +177,12 @@ class Lakes(Generic[Opened]):
 
     @property
     def are_several(self) -> bool:
-        """Whether there is a document: callers do not see lakes in which they have no rights."""
+        """Whether there is a document: then callers do not see lakes in which they have no
+        rights."""
         return self._document is not None
 
     def prepare(self) -> None:
-        """Open what can be opened without asking anybody anything: a lake without a document."""
+        """Open all that needs no request: the lake of the settings, if there is no document."""
         if not self.are_several:
             self.named(None)
 
@@ -191,22 +193,22 @@ class Lakes(Generic[Opened]):
         return [*dict.fromkeys([*own, *documented])]
 
     def named(self, name: str | None) -> Opened:
-        """The lake of this name; None: the one that is meant if the client names none.
+        """The lake of this name; None: the default one, for a client that names none.
 
         Raises:
             NoSuchWarehouse: there is none.
             BadRequest: the client has to name one.
-            Misconfigured: the document is not usable, or what it says of this lake.
+            Misconfigured: the document, or its entry for this lake, is not usable.
             ServiceUnavailable: the document cannot be read now.
         """
         with self._lock:
             return self._opened_with(self._config(name))
 
     def failures(self, ask: Callable[[Opened], object]) -> dict[str, PolynyaError]:
-        """Why lakes cannot be asked, by their names. Raises: as `named`, about the document.
+        """The errors of `ask` for lakes, by their names. Raises: as `named`, about the document.
 
-        Lakes of one database are asked one after the other, with one connection; databases at the
-        same time.
+        Lakes of one database are asked one after the other, with one connection, and databases in
+        parallel.
         """
 
         def failures_in(names: list[str]) -> dict[str, PolynyaError]:
@@ -237,8 +239,8 @@ class Lakes(Generic[Opened]):
         if not self.are_several:
             return self.named(name)
         lake = "" if name is None else self.config_name(name)
-        # Before the lake is looked up, so that nothing tells a hidden one from one that does not
-        # exist.
+        # Before the lake is looked up, so that a hidden one cannot be distinguished from a missing
+        # one.
         if not self.access.catalog_rights(caller, lake).tables:
             raise no_such_warehouse(name or self.config.warehouse)
         return self.named(name)
@@ -280,7 +282,7 @@ class Lakes(Generic[Opened]):
 
     def database(self, config: Config, timeout_seconds: float = 12) -> Database:
         """The database of a lake. Lakes in schemas of one PostgreSQL share the connections."""
-        # A lake that does not answer costs the others no time.
+        # A lake that does not answer delays no others.
         breaker = CircuitBreaker(SLOW_FAILURES) if self.are_several else None
         pool = self.shared.pool(config, timeout_seconds)
         return open_database(config, self.shared.aws, timeout_seconds, pool, breaker)
@@ -339,7 +341,7 @@ class Lakes(Generic[Opened]):
 
 
 def no_such_file() -> NoSuchKey:
-    """The same for a virtual file."""
+    """The error for a virtual file that does not exist, or that the caller may not see."""
     return NoSuchKey("no virtual file has this name")
 
 

@@ -10,8 +10,9 @@ describes, by name:
                   "data_path": "s3://research/", "hidden_types": "time", "writes": "yes"}}
 
 An entry has settings of the lake under their names in lower case (`OF_A_LAKE`), and `data_path`:
-where all files of the lake are. `commits` has what differs in the function that writes. All others
-are those of the deployment. The lake of the settings may have an entry with its `data_path` alone.
+where all files of the lake are. `commits` has the settings that differ in the function that writes.
+All others are those of the deployment. The lake of the settings may have an entry with its
+`data_path` alone.
 """
 
 import re
@@ -44,7 +45,7 @@ Configs = Mapping[str, Config | PolynyaError]
 """The settings of each lake by its name, or what is wrong with them."""
 
 DATA_PATH = re.compile(r"s3://[^/\s]+(/(?!\.{1,2}(/|$))[^/\0-\x1f]+)*/?")
-"""Without a part that a client may take for a way to another directory."""
+"""It has no part that a client may take for a path to another directory."""
 
 
 def lakes_of(document: str, environ: Environment, *, commits: bool = False) -> Configs:
@@ -113,7 +114,7 @@ def _inherited(name: str, texts: Environment, environ: Environment) -> dict[str,
 
 
 def settings_of_lake(name: str, own: Mapping[str, Any], environ: Environment) -> dict[str, str]:
-    """The settings of one of several lakes: where its files are by its name, and its own ones.
+    """The settings of one of several lakes: prefixes with its name, and its own settings.
 
     Args:
         own: its entry in the document, or a part of it.

@@ -1,7 +1,7 @@
 """Answers to loadTable that are kept for as long as nothing has changed them.
 
-One statement says whether that is so (`queries.changes_since`): a commit to one table leaves the
-answers of the others, and whatever names no table takes all of them.
+One statement checks that (`queries.changes_since`): a commit to one table keeps the answers of the
+others, and a change that names no table drops all of them.
 """
 
 import gzip
@@ -57,7 +57,7 @@ class LoadedTable:
 
 
 class LoadRequest(NamedTuple):
-    """What an answer depends on, besides the catalog and the settings."""
+    """The values on which an answer depends, besides the catalog and the settings."""
 
     namespace: Namespace
     table: str
@@ -69,7 +69,7 @@ class LoadRequest(NamedTuple):
 
 
 class CachedAnswer(NamedTuple):
-    """An answer, and of which table it is."""
+    """An answer, with its table."""
 
     snapshot_id: int
     """The newest snapshot of the lake when it was made."""
@@ -81,13 +81,13 @@ class CachedAnswer(NamedTuple):
     keys: tuple[str, ...]
     """The objects of a bucket to which it leads, with the delivery `materialize`."""
     until_ms: float
-    """When it will be another one, though nobody changes the catalog."""
+    """When the answer changes although nobody changes the catalog."""
     scope: TableScope | None
-    """What the credentials are for that are added each time; None: the client gets none."""
+    """The scope of the credentials that are added each time; None: the client gets none."""
 
     @property
     def size(self) -> int:
-        """In bytes, about."""
+        """The approximate size in bytes."""
         return len(self.loaded.zipped) + sum(map(len, self.keys))
 
 
@@ -110,7 +110,7 @@ class LoadedTables:
         """Whether this process answers loadTable: on AWS the function that writes does not."""
 
     def unchanged(self, request: LoadRequest, ask: Ask) -> CachedAnswer | None:
-        """The answer, if it is what the catalog says now; None: the table has to be read."""
+        """The answer, if it is still the one of the catalog; None: the table has to be read."""
         self.is_asked = True
         with self._lock:
             if request not in self._answers:
@@ -124,12 +124,12 @@ class LoadedTables:
             return answer
 
     def keep(self, lake: Lake, answers: Mapping[LoadRequest, CachedAnswer], ask: Ask) -> None:
-        """Keep answers that were made in one transaction, which saw the lake like this."""
+        """Keep answers that were made in one transaction, which saw the lake in this state."""
         if lake.state is None:
             return
         self._follow(ask)
         with self._lock:
-            # If others have changed a table since, nobody would say so any more.
+            # If others have changed a table since, later checks would not show that.
             if self._state is None or not lake.state.includes(self._state.state):
                 return
             for request, answer in answers.items():
@@ -140,7 +140,7 @@ class LoadedTables:
                 self._remove(next(iter(self._answers)))
 
     def _follow(self, ask: Ask) -> None:
-        """Remove what has changed since the last state."""
+        """Remove the answers that have changed since the last state."""
         earlier = self._state
         now, tables = ask(changes_since(earlier))
         with self._lock:
@@ -151,7 +151,8 @@ class LoadedTables:
                 for request, answer in [*self._answers.items()]:
                     if answer.snapshot_id < tables.get(answer.table.table_id, 0):
                         self._remove(request)
-            # Another thread may have seen a newer state meanwhile; of another server none is newer.
+            # Another thread may have seen a newer state meanwhile; states of another server are
+            # never newer.
             if (
                 self._state is None
                 or self._state is earlier

@@ -1,4 +1,4 @@
-"""Names of namespaces, tables and views in requests: which may be given, and what they mean."""
+"""Names of namespaces, tables and views in requests: which are permitted, and what they mean."""
 
 from collections.abc import Sequence
 
@@ -56,7 +56,7 @@ def check_namespace_is_free(lake: AuthorizedLake, namespace: Namespace) -> None:
     Raises:
         AlreadyExists: it exists.
         BadRequest: the name differs from another one in letter case only.
-        Forbidden: it does, and the caller may not see the other one.
+        Forbidden: the name differs in letter case from one that the caller may not see.
     """
     *parents, name = namespace
     schemas = queries.schemas_at(lake.snapshot_id).run(lake.con)
@@ -65,7 +65,7 @@ def check_namespace_is_free(lake: AuthorizedLake, namespace: Namespace) -> None:
         raise AlreadyExists(f"Namespace already exists: {dotted(*namespace)}")
     if other := _same_name(names, name):
         if (*parents, other) not in {schema.namespace for schema in lake.schemas()}:
-            # The other refusal names what the caller may not see.
+            # The other refusal would name an object that the caller may not see.
             raise no_right_to_namespace(lake.rights, namespace)
         raise _same_name_refusal(name, other)
 
@@ -102,7 +102,8 @@ def check_new_name(
             raise AlreadyExists(f"{existing}{same} already exists: {full_name}")
         if other := _same_name(names, name):
             if not lake.rights.may_read_table(schema.namespace, other):
-                # As in `check_namespace_is_free`: not the name of what the caller may not see.
+                # As in `check_namespace_is_free`: without the name of an object that the caller may
+                # not see.
                 raise no_right_to_table(lake.rights, schema.namespace, name)
             raise _same_name_refusal(name, other)
 

@@ -48,7 +48,7 @@ def create(
         *parents, _ = missing = _missing(lake, namespace)
         for parent in parents:
             check_may_write_namespace(catalog.reader.rights, parent)
-        check_namespace_is_free(lake, missing[0])  # nothing is in one that does not exist
+        check_namespace_is_free(lake, missing[0])  # the others are in this one
         above = missing[0][:-1]
         parent_id = lake.schema(above).schema_id if above else None
         for parent in parents:

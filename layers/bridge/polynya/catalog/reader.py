@@ -46,7 +46,7 @@ class OpenTable:
 
 @dataclass(frozen=True, slots=True)
 class ShownTable:
-    """The answer to loadTable, and what it was made of."""
+    """The answer to loadTable, and the table and document from which it was made."""
 
     opened: OpenTable
     files: VirtualTable
@@ -149,13 +149,13 @@ class Catalog(LakeCatalog):
             request: CachedAnswer(*of_table, loaded, shown.keys, shown.until_ms, scope)
             for request, loaded in answers.items()
         }
-        with suppress(PolynyaError):  # the answer is there
+        with suppress(PolynyaError):  # the client has its answer
             self.loaded.keep(lake, cached, self._ask)
 
     def _cacheable(
         self, namespace: Namespace, table: str, refs_only: bool, with_credentials: bool
     ) -> LoadRequest | None:
-        """What an answer depends on; None for one that is not kept."""
+        """The values on which an answer depends; None for one that is not kept."""
         # A name with a `+` may mean another table for other callers (`AuthorizedLake.table`).
         if self.snapshot_id is not None or "+" in "".join((*namespace, table)):
             return None
@@ -200,7 +200,7 @@ class Catalog(LakeCatalog):
 
     @retried
     def load_view(self, namespace: Namespace, view: str) -> answers.LoadViewResult:
-        """The view metadata. No file holds it: clients read what the answer holds.
+        """The view metadata. There is no file of it: clients read the answer.
 
         Raises:
             NoSuchView: the view or its namespace does not exist.
@@ -252,7 +252,7 @@ class Catalog(LakeCatalog):
         lake = opened.readable
         return self.virtual_files.table_files(
             *(lake.con, lake.lake, opened.schema, opened.table, lake.snapshot_id),
-            # False would hide what the settings show.
+            # False would hide columns that the settings show.
             shows_version_3=self.shows_version_3 or None,
             clients=self.clients,
         )
@@ -289,9 +289,9 @@ class Catalog(LakeCatalog):
         is_staged: bool = False,
         is_committed: bool = False,
     ) -> ShownTable:
-        """As `load_table_result`, with what the answer was made of."""
+        """As `load_table_result`, with the values from which the answer was made."""
         files = self.table_files(opened)
-        # Before the document: it may say "now".
+        # Before the document, which may contain the current time.
         until_ms = files.same_until()
         document = files.metadata()
         keys = [] if is_staged else files.materialize(document, is_committed=is_committed)
@@ -303,7 +303,7 @@ class Catalog(LakeCatalog):
         return ShownTable(opened, files, document, until_ms, body, tuple(keys))
 
     def _table_config(self, opened: OpenTable, files: VirtualTable) -> dict[str, str]:
-        # What files a staged snapshot has only its manifests say.
+        # Only the manifests of a staged snapshot have its files.
         by_client = files.metadata().staged or self.planned_by_client(
             opened, files, files.history.snapshot_id
         )
@@ -323,7 +323,7 @@ class Catalog(LakeCatalog):
     # Credentials
 
     def credentials_scope(self, opened: OpenTable) -> TableScope | None:
-        """What credentials for a table allow to the caller; None if the settings vend none."""
+        """The scope of credentials for a table; None if the settings vend none."""
         return None if self.vending is None else self._scope(self.vending, opened)
 
     def add_credentials(
@@ -335,7 +335,8 @@ class Catalog(LakeCatalog):
         *,
         is_committed: bool = False,
     ) -> answers.LoadTableResult:
-        """Add new credentials to an answer. It asks STS, so call it outside of a transaction.
+        """Add new credentials to an answer. It sends a request to STS: call it outside of a
+        transaction.
 
         Args:
             is_committed: the request has changed the lake; if STS fails it is answered without
@@ -355,7 +356,7 @@ class Catalog(LakeCatalog):
         return {**body, **credentials, "config": config}  # type: ignore[typeddict-item]
 
     def plan_scope(self, opened: OpenTable, locations: Collection[str]) -> TableScope | None:
-        """What credentials for these files of a table allow.
+        """The scope of credentials for these files of a table.
 
         None if the settings vend none, or if they would not be narrower than those of the table.
         """
@@ -367,7 +368,7 @@ class Catalog(LakeCatalog):
     def plan_credentials(
         self, scope: TableScope, namespace: Namespace, table: str
     ) -> list[answers.StorageCredential]:
-        """The field `storage-credentials` of a plan. It asks STS: call it outside of a transaction.
+        """The field `storage-credentials` of a plan, from STS: call it outside of a transaction.
 
         Raises:
             ServiceUnavailable, Misconfigured: STS gives none.
@@ -402,8 +403,8 @@ def drop_config(body: answers.LoadTableResult) -> answers.LoadTableResult:
     """The answer to a client that asked for credentials and gets none.
 
     DuckDB takes a table's configuration for vended credentials, whatever keys it has: it demands a
-    region, and uses no others. Only Java's clients read what is left out, and ask for credentials
-    only if their user wants some.
+    region, and uses no others. Only Java's clients read the fields that are left out, and request
+    credentials only if their user wants some.
     """
     return {**body, "config": {}}
 
@@ -411,7 +412,7 @@ def drop_config(body: answers.LoadTableResult) -> answers.LoadTableResult:
 def _loaded(shown: ShownTable, *, without: bool = False) -> LoadedTable:
     """The answer without credentials; `without`: for a client that has asked for some."""
     body = drop_config(shown.body) if without else shown.body
-    # The location holds the fingerprint of the document, of which this is all, or the end.
+    # The location has the fingerprint of the document, of which this answer is all, or the end.
     end = (body["metadata-location"], len(body["metadata"]["snapshots"]))
     return LoadedTable.from_body(body, etag=f'"{fingerprint(*end)}"')
 

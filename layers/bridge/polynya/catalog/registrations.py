@@ -32,7 +32,7 @@ def register(
 def rehearse(
     catalog: WritableCatalog, namespace: Namespace, request: RegisterTableRequest
 ) -> answers.Rehearsal:
-    """What registering a table would do. Raises: as `register`."""
+    """The result that registering a table would have. Raises: as `register`."""
     # Nothing is written to S3 either.
     objects = replace(catalog.objects, copy_with_end=lambda *_: None)
     catalog = replace(catalog, objects=objects)
@@ -64,7 +64,7 @@ def _change(
     with catalog.database.transaction() as con:
         lake = catalog.reader.readable(con)
         schema = lake.schema(namespace)
-        # First what the caller may not do at all.
+        # Rights are checked first.
         check_may_write_table(lake.rights, schema.namespace, request.name)
         places = source_places(catalog.creator(lake, schema))
         commit = source_commit(catalog.objects, places, request.metadata_location)

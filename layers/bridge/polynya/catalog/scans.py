@@ -1,8 +1,7 @@
 """planTableScan and fetchScanTasks: the files of a scan, from one statement on the catalog.
 
-No plan is kept between two requests: the status is always `completed`, and a plan task holds what
-its answer needs: which scan it belongs to, and a range of data files. It is a text that any
-instance can answer.
+No plan is kept between two requests: the status is always `completed`, and a plan task has all that
+its answer needs: the scan and a range of data files. Any instance can answer it.
 """
 
 import base64
@@ -45,7 +44,7 @@ DELETE_BYTES = 350
 
 @dataclass(frozen=True, slots=True)
 class PageSize:
-    """How large the pages of a scan are."""
+    """The limits of the pages of a scan."""
 
     residual_bytes: int
     plan_task_bytes: int
@@ -64,7 +63,7 @@ class PageSize:
         return max(1, min(MOST_PLAN_TASKS, MOST_PLAN_TASK_BYTES // self.plan_task_bytes))
 
     def fitting(self, locations: Sequence[str]) -> int:
-        """How many of the files fit into an answer: at least one."""
+        """How many of the files fit into an answer, at least one."""
         left = MOST_PAGE_BYTES
         for number, location in enumerate(locations):
             left -= self._bytes(len(location.encode()))
@@ -136,7 +135,7 @@ class PlanTask:
     data: str
     """The fingerprint of the data files: DuckLake may rewrite those of a past snapshot."""
     caller: str
-    """The fingerprint of who may send the plan task."""
+    """The fingerprint of the caller that may send the plan task."""
     filter: str
     """As JSON, as the client sent it."""
     is_case_sensitive: bool
@@ -147,7 +146,7 @@ class PlanTask:
 
     @property
     def is_possible(self) -> bool:
-        """Whether a scan may have given this range and this filter."""
+        """Whether a plan task of this catalog can have this range and this filter."""
         try:
             is_filter = filter_text(json.loads(self.filter)) == self.filter
         except BadRequest:
@@ -158,9 +157,9 @@ class PlanTask:
         """The text for the client."""
         claims = json.dumps([VERSION, *asdict(self).values()], separators=(",", ":"))
         # Not signed: it holds no secret and grants nothing. The rights of the caller, the table,
-        # the snapshot, the filter and the range are checked again, so that one that somebody makes
-        # up gives no more than `planTableScan` gives the same caller. The digest finds texts that
-        # were cut or mixed up.
+        # the snapshot, the filter and the range are checked again, so an invented plan task gives
+        # no more than `planTableScan` gives the same caller. The digest finds texts that were cut
+        # or mixed up.
         body = zlib.compress(claims.encode(), 1)
         return f"{base64.urlsafe_b64encode(body).decode()}.{fingerprint_of_bytes(body)}"
 
@@ -179,7 +178,7 @@ def plan_task_of(text: str) -> PlanTask:
                 return task
     except (ValueError, TypeError, zlib.error, RecursionError):
         pass
-    raise BadRequest("plan-task is not one that this catalog gave out")
+    raise BadRequest("the plan-task is not from this catalog: plan the scan again")
 
 
 def _unpacked(text: str) -> bytes:
@@ -240,7 +239,8 @@ def locations(answer: ScanTasks) -> set[str]:
 def _columns(files: ScanFiles, task: PlanTask) -> FilteredColumns:
     """The columns that the filter may mean."""
     schemas = [files.schemas.schema_at(task.snapshot_id)]
-    # The names of both: PyIceberg never asks for the snapshot's schema, although it uses its names.
+    # Names of both schemas: PyIceberg never requests the snapshot's schema, although it uses its
+    # names.
     if not task.use_snapshot_schema:
         schemas.insert(0, files.schemas.schema_at(task.named_at))
     return FilteredColumns(
@@ -258,7 +258,7 @@ class ScanPlanner:
 
     catalog: Catalog
     caller: str
-    """Who asks; empty if nobody is known."""
+    """The caller; empty if it is unknown."""
 
     @property
     def database(self) -> Database:
@@ -283,7 +283,7 @@ class ScanPlanner:
         Raises:
             NoSuchTable: the table or its namespace does not exist.
             BadRequest: the filter is not understood, or the snapshot is not listed.
-            Unsupported: the changes between two snapshots are wanted.
+            Unsupported: the request is for the changes between two snapshots.
             Refused: the table cannot be served exactly, or only to clients that plan themselves.
         """
         if request.start_snapshot_id is not None or request.end_snapshot_id is not None:
@@ -338,7 +338,9 @@ class ScanPlanner:
         with self.catalog.open_table(namespace, table) as opened:
             files = self.catalog.table_files(opened)
             if (task.table_uuid, task.caller) != (files.history.table.table_uuid, self._caller):
-                raise NoSuchPlanTask("the plan task is one of another table or caller")
+                raise NoSuchPlanTask(
+                    "the plan task is of another table or caller: plan the scan again"
+                )
             snapshot_id, scan_files = task.snapshot_id, files.scan_files()
             listed = {snapshot.sequence_number for snapshot in files.metadata().snapshots}
             if snapshot_id not in listed or scan_files.fingerprint(snapshot_id) != task.data:
@@ -359,7 +361,7 @@ class ScanPlanner:
 
     @property
     def _caller(self) -> str:
-        # A plan task of one lake is none of another, which may have a table of the same uuid.
+        # A plan task is for one lake: another one may have a table of the same uuid.
         lake = self.catalog.settings.lake
         return fingerprint(self.caller, *([lake] if lake else []))
 

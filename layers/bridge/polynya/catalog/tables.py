@@ -26,7 +26,7 @@ from .writer import TableChange, WritableCatalog, answer_nothing
 
 @dataclass(frozen=True, slots=True)
 class Created:
-    """The answer, and what credentials for its table allow."""
+    """The answer, and the scope of credentials for its table."""
 
     body: answers.LoadTableResult = field(repr=False)
     scope: TableScope | None
@@ -50,14 +50,14 @@ class TableCreation:
         body = catalog.load_table_result(opened, is_staged=is_staged)
         created = self._created(body, opened)
         if is_staged:
-            # Nothing of it remains: the client sends it again with its commit.
+            # Nothing of the table remains: the client sends it again with its commit.
             snapshot.con.run("ROLLBACK")
             del created.body["metadata-location"]  # type: ignore[misc]
         check_time()
         return created
 
     def answer_again(self, snapshot: NewSnapshot, row: CommitRow) -> Created:
-        """Find what the same request has created before."""
+        """Find the table that the same request has created before."""
         return self._created(*self.catalog.committed_table(snapshot.con, row.table_uuid))
 
     def _write(self, snapshot: NewSnapshot) -> None:
@@ -151,7 +151,7 @@ def _rename(snapshot: NewSnapshot, opened: OpenTable, schema: Schema, name: str)
     con, lake, table = snapshot.con, opened.readable.lake, opened.table
     path = table.path, table.path_is_relative
     if schema.schema_id != opened.schema.schema_id:
-        # The files stay where they are, and the path may be relative to the schema that it leaves.
+        # The files are not moved, and the path may be relative to the schema that the table leaves.
         path = path_in_schema(table_location(lake, opened.schema, table), lake, schema)
     ids = (snapshot.snapshot_id, table.table_id, schema.schema_id)
     tables.rename(con, *ids, name, path)
@@ -178,7 +178,7 @@ def targets(request: CommitTransactionRequest) -> list[TableChange]:
     """The tables of a transaction.
 
     Raises:
-        BadRequest: there is none, one has no name, or one is there twice.
+        BadRequest: there is none, one has no name, or one occurs twice.
     """
     by_name: dict[tuple[str, ...], TableChange] = {}
     for change in request.table_changes:

@@ -33,7 +33,7 @@ DROP_DIALECT = "replace.drop-dialect.allowed"
 
 @dataclass(slots=True)
 class ViewCommit:
-    """What a commit to a view asks for."""
+    """The changes of a commit to a view."""
 
     schemas: list[ViewSchema] = field(default_factory=list)
     """The schemas that are added, in order."""
@@ -195,7 +195,7 @@ def _change(
         _check_namespace(text.is_qualified, record["default-namespace"], schema)
         _check_dialects(record, change, document)
         objects.end_view(snapshot.con, snapshot.snapshot_id, view.view_id)
-        # They would hide the comments that the client gives.
+        # These tags would hide the comments that the client gives.
         objects.end_column_tags_of_view(snapshot.con, lake.lake, snapshot.snapshot_id, view.view_id)
         ids = (snapshot.snapshot_id, schema.schema_id, view.view_id)
         objects.add_view(snapshot.con, *ids, view.view_uuid, view.view_name, text.sql)
@@ -217,7 +217,7 @@ def _check_namespace(is_qualified: bool, default_namespace: Sequence[str], schem
 def _check_dialects(record: Json, change: ViewCommit, document: Json) -> None:
     """Refuse a version that lacks a dialect of the current one.
 
-    Java does the same before it asks; unserved may not.
+    Java checks this before it sends the request; other clients may not.
     """
     properties = {**document["properties"], **change.properties}
     is_allowed = properties.get(DROP_DIALECT, "").lower() == "true"
@@ -287,7 +287,7 @@ def query(version: requests.ViewVersion, more_dialects: Collection[str] = ()) ->
 
 
 def tagged_version(version: requests.ViewVersion, schema: ViewSchema) -> Json:
-    """What the view's tag says of a version: all but its SQL for DuckDB."""
+    """The record of a version in the view's tag: all but its SQL for DuckDB."""
     record: Json = {
         "version-id": version.version_id,
         "timestamp-ms": version.timestamp_ms,
@@ -314,7 +314,7 @@ def tag_text(record: Json) -> str:
 
 
 def chosen_version(commit: ViewCommit) -> requests.ViewVersion | None:
-    """The version of a commit that it makes current; None: it has none, or an earlier one."""
+    """The new version that a commit makes current; None: no version, or an earlier one."""
     chosen = commit.versions[-1:] if commit.current == LAST_ADDED else []
     chosen = chosen or [v for v in commit.versions if v.version_id == commit.current]
     return chosen[-1] if chosen else None
@@ -323,9 +323,9 @@ def chosen_version(commit: ViewCommit) -> requests.ViewVersion | None:
 def current_version(
     commit: ViewCommit, document: Json, dialects: Collection[str] = ()
 ) -> tuple[str, Json] | None:
-    """The SQL of the version that a commit makes current, and what the view's tag says of it.
+    """The SQL of the version that a commit makes current, and its record in the view's tag.
 
-    The version has the id of an equal one if there is one, else one above all unserved.
+    The version has the id of an equal one if there is one, otherwise an id above all others.
 
     Args:
         document: the view metadata before.
@@ -350,7 +350,7 @@ def current_version(
             {**record, "version-id": 0, "timestamp-ms": 0},
         ):
             return sql, {**record, "version-id": earlier["version-id"]}
-    # Another client may have taken the id since this one has read the view.
+    # Another client may have taken the id since this one read the view.
     highest = max(earlier["version-id"] for earlier in document["versions"])
     return sql, {**record, "version-id": max(version.version_id, highest + 1)}
 
@@ -377,7 +377,7 @@ def _earlier(version_id: int, document: Json) -> tuple[str, Json]:
 
 
 def _sql_and_record(version: Json, document: Json) -> tuple[str, Json]:
-    """The SQL of a version of the view, and what its tag says, without id and time."""
+    """The SQL of a version of the view, and the record in its tag, without id and time."""
     # The ids of published schemas are their places in the list.
     schema = ViewSchema.model_validate(document["schemas"][version["schema-id"]])
     record = {key: version[key] for key in ("summary", "default-namespace")}

@@ -1,4 +1,4 @@
-"""A lake as a warehouse of the REST catalog: its names, its configuration, and what is in it."""
+"""A lake as a warehouse of the REST catalog: its names, its configuration, and its content."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def page_of(
         page_size: None for all that is left.
 
     Raises:
-        BadRequest: the token is not one that this catalog gave out.
+        BadRequest: the token is not from this catalog.
     """
     items = sorted(items, key=name_of)
     if page_token:
@@ -58,7 +58,7 @@ def page_of(
     if page_size is None or len(items) <= page_size:
         return items, {}
     page = items[:page_size]
-    # The last name, and not a number: it survives other changes of the list.
+    # The last name, not a number, so that changes of the list do not matter.
     token = base64.urlsafe_b64encode(name_of(page[-1]).encode()).decode()
     return page, {"next-page-token": token}
 
@@ -67,7 +67,7 @@ def _decoded(page_token: str) -> str:
     try:
         return base64.b64decode(page_token, altchars=b"-_", validate=True).decode()
     except ValueError:  # not base64, not even ASCII, or not UTF-8 inside
-        raise BadRequest("pageToken is not one that this catalog gave out") from None
+        raise BadRequest("the pageToken is not from this catalog: list again without it") from None
 
 
 SNAPSHOT_ID = "(?P<snapshot_id>0|[1-9][0-9]{0,17})"
@@ -87,7 +87,7 @@ def no_such_warehouse(name: str, more: str = "") -> NoSuchWarehouse:
     """The answer if there is no lake, or if the caller has no rights in it.
 
     Args:
-        more: what is said besides.
+        more: the end of the message.
     """
     if re.search("[+ ]", name):
         more += (
@@ -167,7 +167,8 @@ ENDPOINTS = [
     "GET /v1/{prefix}/namespaces/{namespace}/views/{view}",
     "HEAD /v1/{prefix}/namespaces/{namespace}/views/{view}",
 ]
-"""What is served. Without the writes, PyIceberg and Java refuse them before they upload a thing."""
+"""The operations of a lake that is read-only: PyIceberg and Java refuse others before they upload
+anything."""
 
 WRITE_ENDPOINTS = [
     "POST /v1/{prefix}/namespaces",
@@ -184,17 +185,19 @@ WRITE_ENDPOINTS = [
     "DELETE /v1/{prefix}/namespaces/{namespace}/views/{view}",
     "POST /v1/{prefix}/views/rename",
 ]
-"""What the function `commits` serves."""
+"""The operations of the function `commits`."""
 
 KEY_LIFETIME = "PT24H"
 """How long clients may send a request again under its `Idempotency-Key`; it is kept for ever."""
 
 WRITER_OVERRIDES = {"s3.delete-enabled": "false"}
-"""Java's clients delete no file, whatever they believe about a commit. It is no configuration of a
-table: there DuckDB takes any key for vended credentials, and hides the user's own behind them."""
+"""Java's clients then delete no file, even if they take a commit for failed. It is not in the
+configuration of a table, where DuckDB takes any key for vended credentials, which replace the
+user's own."""
 
 ANY_CREDENTIALS = {"s3.access-key-id": "any", "s3.secret-access-key": "any"}
-"""What a stand-in for S3 accepts. Java's clients send no request without."""
+"""Credentials for a stand-in for S3, which accepts any. Java's clients send no request without
+some."""
 
 # Only for large lakes, because Polars before 2.1 cannot read a table of PyIceberg's with it:
 # `failed to parse "60" as Duration`. And no `s3.connect-timeout`, which iceberg-go refused until
@@ -230,7 +233,7 @@ class LakeCatalog:
     """Gives what getConfig tells clients of the host."""
     aws: Clients = field(default_factory=Clients, repr=False)
     _checked_versions: set[str] = field(default_factory=set)
-    """Versions of the lake that this process has read and can serve."""
+    """The catalog versions that this process has seen in the lake and can serve."""
 
     @retried
     def get_config(self, warehouse: str | None) -> answers.CatalogConfig:
@@ -256,13 +259,14 @@ class LakeCatalog:
         return {"defaults": defaults, "overrides": overrides, "endpoints": endpoints, **more}  # type: ignore[typeddict-item]
 
     def _stand_in_properties(self) -> dict[str, str]:
-        """How clients reach a stand-in for S3; none on AWS, where credentials differ."""
+        """The properties to reach a stand-in for S3; empty on AWS, where credentials differ."""
         endpoint, storage = self.settings.object_lambda_endpoint, self.settings.storage
         if not endpoint:
             return {}
         properties = s3_properties(endpoint, self.aws.region())
-        # A client's own properties win over them. So there are credentials only if all clients have
-        # to use the stand-in, and any will do: others may send theirs to an S3 of their own.
+        # A client's own properties take precedence. Credentials are included only if all clients
+        # have to use the stand-in, which accepts any: otherwise clients may have an S3 of their
+        # own, to which they would send these.
         is_given = storage.is_materialized or self.vending is not None
         return properties | ({} if is_given else ANY_CREDENTIALS)
 
@@ -308,7 +312,7 @@ class LakeCatalog:
 
         Raises:
             NoSuchNamespace: the parent does not exist.
-            BadRequest: the page token is not one that this catalog gave out.
+            BadRequest: the page token is not from this catalog.
         """
         with self._lake() as lake:
             within = lake.schema(parent).namespace if parent else ()
@@ -341,7 +345,7 @@ class LakeCatalog:
 
         Raises:
             NoSuchNamespace: the namespace does not exist.
-            BadRequest: the page token is not one that this catalog gave out.
+            BadRequest: the page token is not from this catalog.
         """
         with self._lake() as lake:
             schema = lake.schema(namespace)

@@ -70,7 +70,7 @@ class TableChange(NamedTuple):
 
 
 class Planned(NamedTuple):
-    """What a commit will change in one table, and the lake that it was planned with."""
+    """The plan of a commit for one table, and the lake at the time of the plan."""
 
     plan: TablePlan
     lake: AuthorizedLake
@@ -90,7 +90,8 @@ def is_committed(con: Connection, target: TableChange, rights: Rights) -> bool:
         return False
     if change.snapshots:
         return True
-    # Others may know the uuid, which is in the paths of files: it is no proof of who created it.
+    # Others may know the uuid, which is in the paths of files: it does not prove who created the
+    # table.
     table = queries.table_of_uuid(target.uuid).run(con)
     return table is None or rights.may_write_table(table[0].namespace, table[1].table_name)
 
@@ -98,7 +99,7 @@ def is_committed(con: Connection, target: TableChange, rights: Rights) -> bool:
 def _is_served_after(planned: Planned, snapshot: NewSnapshot) -> bool:
     """Whether it is certain that a table can be served after a commit.
 
-    Then it is not read again while all other writers of the lake wait.
+    If so, it is not read again while all other writers of the lake wait.
     """
     state = planned.state
     if state is None or not planned.plan.only_adds_files or snapshot.has_new_objects:
@@ -108,7 +109,7 @@ def _is_served_after(planned: Planned, snapshot: NewSnapshot) -> bool:
 
 
 def answer_nothing(snapshot: NewSnapshot, row: CommitRow) -> None:
-    """Answer a request that only says that it took place."""
+    """Answer a request whose answer has no content."""
 
 
 Result = TypeVar("Result")
@@ -121,9 +122,9 @@ class WritableCatalog:
     reader: Catalog
     objects: ObjectStore
     searches: Store | None = None
-    """Where what a long search for rows by key has found is kept; None: nowhere."""
+    """Keeps the rows that a long search by key has found; None: they are not kept."""
     principal: str | None = None
-    """Who commits, for `author` in DuckLake's list of snapshots."""
+    """The caller, for `author` in DuckLake's list of snapshots."""
     client: str = ""
     """The client as it names itself: `X-Client-Version`, or else `User-Agent`."""
     request_key: RequestKey | None = None
@@ -185,13 +186,14 @@ class WritableCatalog:
     def _attempt(
         self, targets: Sequence[TableChange], settled: set[str]
     ) -> list[rest.LoadTableResult] | None:
-        """The answers to a commit that took place before, or changes nothing; None: it is done now.
+        """The answers to a commit that took place before, or changes nothing; None: it has taken
+        place now.
 
         Args:
             settled: as `check_files`, from the attempts before.
         """
         with self.database.transaction() as con:
-            # Before the plan: what a commit that took place has required does not hold any more.
+            # Before the plan, because the requirements of a commit that took place no longer hold.
             if committed := self._committed(con, targets):
                 return committed
             planned = [self.planned(con, target) for target in targets]
@@ -213,8 +215,8 @@ class WritableCatalog:
             write_plans(snapshot, final, self.request_key)
             snapshot.finish(self.principal)
             for target, p in zip(targets, planned, strict=True):
-                # What cannot be served is not committed. Its files are put after COMMIT: until then
-                # all other writers of the lake wait.
+                # A table that cannot be served is not committed. Its files are put after COMMIT,
+                # because until then all other writers of the lake wait.
                 if not _is_served_after(p, snapshot):
                     self._check_answer(snapshot, target)
             check_time(sum(len(plan.added) for plan in final))
@@ -257,26 +259,26 @@ class WritableCatalog:
 
         Args:
             uuid: of what is changed.
-            change: for DuckLake's list of changes, which has a new schema version; None: it has no
-                name for it, or the snapshot has it already.
-            summary: what the answer is made of, beside the state of the lake.
+            change: for DuckLake's list of changes, with a new schema version; None: DuckLake has no
+                name for the change, or the snapshot has it already.
+            summary: the values from which the answer is made, besides the state of the lake.
         """
         if change is not None:
             snapshot.change_names()
             snapshot.change(change)
         if self.request_key:
-            rows = self.request_key.keyed([CommitRow(uuid, None, 0, None, summary)])
+            rows = self.request_key.rows_with_key([CommitRow(uuid, None, 0, None, summary)])
             new_snapshot.add(snapshot.con, snapshot.snapshot_id, rows)
         snapshot.finish(self.principal)
 
     def _recorded(self, con: Connection) -> list[CommitRow]:
-        """What this request has recorded, if it took place before; else empty.
+        """The rows that this request has recorded, if it took place before; else empty.
 
         Raises:
             BadRequest: its key belongs to another request.
         """
         key = self.request_key
-        return key.own(new_snapshot.rows_of_key(key.key).run(con)) if key else []
+        return key.own_rows(new_snapshot.rows_of_key(key.key).run(con)) if key else []
 
     def _write(self, write: Callable[[NewSnapshot], Result]) -> Result:
         """One attempt of any operation: the transaction that claims a snapshot and writes it.
@@ -291,7 +293,7 @@ class WritableCatalog:
         except CommitStateUnknown as error:
             if not error.is_transient:
                 raise  # by `write`, about an earlier request
-            # The answer is complete: whatever happens to its table from now on comes after it.
+            # The answer is complete: later changes of its table do not belong to it.
             if not took_place(self.database, snapshot.transaction_id):
                 raise ConcurrentCommit(
                     "the connection to the catalog was lost before COMMIT"
@@ -345,7 +347,7 @@ class WritableCatalog:
             return self.reader.load_table_result(opened), opened
 
     def planned(self, con: Connection, target: TableChange) -> Planned:
-        """What a change will do to a table as it is now. Raises: as `commit_table`."""
+        """The plan of a change for a table as it is now. Raises: as `commit_table`."""
         opened = self._opened(con, target)
         if opened is None:
             return self._creation(con, target)
@@ -398,7 +400,7 @@ class WritableCatalog:
         if before == newest:
             return  # nobody has committed since
         if planned.state is not None:
-            # Mostly: then the table need not be read while all other writers wait.
+            # This is mostly so, and then the table need not be read while all other writers wait.
             lake, table = planned.state.lake.lake, planned.state.table
             if queries.changes_others_only(lake, table, before, newest).run(snapshot.con):
                 return
@@ -419,12 +421,12 @@ class WritableCatalog:
         return table_state(opened.readable, opened.schema, opened.table, files)
 
     def _check_answer(self, snapshot: NewSnapshot, target: TableChange) -> None:
-        """Check that a table can be served, when all of the snapshot is written.
+        """Check that a table can be served, after all of the snapshot is written.
 
         Raises: as `Catalog.load_table_result`.
         """
         opened = self.reader.find_table(snapshot.con, target.namespace, target.name)
-        # What is read now is what the answer after COMMIT needs, unless others commit until then.
+        # The answer after COMMIT needs the same results, unless others commit until then.
         lake = replace(opened.readable.lake, state=snapshot.state_after)
         opened = replace(opened, readable=replace(opened.readable, lake=lake))
         self.reader.load_table_result(opened, is_staged=True)
@@ -438,7 +440,7 @@ class WritableCatalog:
 
 def open_writable_catalog(config: Config, lakes: Lakes[Any]) -> WritableCatalog:
     """A lake as a catalog that clients change; the database is not connected yet."""
-    # What a commit may name: files of the lake, and manifests that clients staged.
+    # A commit may name files of the lake, and manifests that clients staged.
     staging = staging_root(config.staging_location, config.data_path)
     objects = store_below(lakes.shared.objects, config.data_path, staging)
     return WritableCatalog(open_catalog(config, lakes), objects, lakes.shared.searches(config))

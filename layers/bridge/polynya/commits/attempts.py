@@ -36,13 +36,13 @@ Result = TypeVar("Result")
 
 
 def commit(attempt: Callable[[], Result], longest_pause: float = LONGEST_PAUSE) -> Result:
-    """The result of the first attempt that ends.
+    """Repeat an attempt until one ends, and return its result.
 
-    An attempt reads the lake, claims a snapshot, and writes. What it raises is true of the lake:
-    it knows whether its own COMMIT took place (`took_place`).
+    An attempt reads the lake, claims a snapshot, and writes. Its errors say what is so in the lake:
+    it finds out whether its own COMMIT took place (`took_place`).
 
     Args:
-        longest_pause: between two tries, in seconds.
+        longest_pause: between two attempts, in seconds.
 
     Raises:
         CommitFailed: other writers were faster each time, or the time is up; nothing is written.
@@ -71,13 +71,13 @@ def took_place(database: Database, transaction_id: int) -> bool:
     for _ in _tries():
         try:
             with database.transaction() as con:
-                # PostgreSQL remembers every transaction for long enough, so that no operation needs
-                # a mark of its own by which it recognises what it has done.
+                # PostgreSQL remembers every transaction for long enough, so no operation has to
+                # leave a mark by which it finds out later whether it took place.
                 answer = has_committed(transaction_id).run(con)
         except OutOfTime:
             break
         except PolynyaError:
-            continue  # it is away, or was replaced by a server that does not know the transaction
+            continue  # the server is down, or another one, which does not know the transaction
         if answer is not None:
             return answer
     raise CommitStateUnknown(
@@ -92,7 +92,7 @@ def _tries(longest_pause: float = LONGEST_PAUSE) -> Iterator[None]:
         yield
         if budget.seconds_left() < RESERVE_SECONDS:
             return
-        # By chance, so that writers that met do not meet again.
+        # Random, so that writers that have met once do not meet again.
         time.sleep(random.uniform(0.5, 1) * min(longest_pause, 0.02 * 1.5**tries))
 
 
@@ -160,8 +160,8 @@ class RequestKey:
             raise BadRequest("Idempotency-Key must be a UUID") from None
         return cls(key, principal, route, sha256(body).hexdigest())
 
-    def keyed(self, rows: Iterable[CommitRow]) -> list[CommitRow]:
-        """The rows of a commit with this key."""
+    def rows_with_key(self, rows: Iterable[CommitRow]) -> list[CommitRow]:
+        """The rows of a commit, with this key."""
         return [
             replace(
                 row,
@@ -173,8 +173,8 @@ class RequestKey:
             for row in rows
         ]
 
-    def own(self, rows: list[CommitRow]) -> list[CommitRow]:
-        """What the request has recorded, if it took place before; else empty.
+    def own_rows(self, rows: list[CommitRow]) -> list[CommitRow]:
+        """The rows that the request has recorded, if it took place before; else empty.
 
         Args:
             rows: those with this key.

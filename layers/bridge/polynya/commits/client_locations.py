@@ -72,9 +72,9 @@ SCHEMES = ("s3a://", "s3n://")
 
 BREAKING = frozenset("?#&<\\")
 BREAKING_CATEGORIES = frozenset({"Cc", "Cn", "Cs"})
-"""Characters with which a client cannot read a file, or DuckDB cannot remove it. DuckDB writes
-names as they are into the XML that it sends to S3, which is no XML then, so that
-ducklake_cleanup_old_files fails for the whole lake; Arrow drops tabs and ends of lines."""
+"""Characters in the name of a file with which a client cannot read it, or DuckDB cannot remove it.
+DuckDB does not escape names in the XML that it sends to S3: the XML is malformed then, and
+ducklake_cleanup_old_files fails for the whole lake. Arrow drops tabs and line ends."""
 
 
 def normalised(location: str) -> str:
@@ -109,13 +109,13 @@ def relative(location: str, directory: str, what: str, hint: str = "") -> str:
     relative_path = path.removeprefix(directory)
     # S3 has no `..`, but clients that write to other places normalise it.
     is_below = path.startswith(directory) and relative_path and "\0" not in relative_path
-    # Characters that can be printed are of none of the categories; most paths have no other.
+    # Printable characters are in none of the categories; most paths have no others.
     is_plain = relative_path.isprintable() and BREAKING.isdisjoint(relative_path)
     breaking = None if is_plain else next(filter(_is_breaking, relative_path), None)
     if is_below and breaking is not None:
         raise BadRequest(
-            f"the name of {what} has {breaking!r} in it, with which clients cannot read it or "
-            "DuckDB cannot remove it"
+            f"the name of {what} has {breaking!r} in it: clients cannot read such a file, or "
+            "DuckDB cannot remove it; use another name"
         )
     if not is_below or any(part in {"", ".", ".."} for part in relative_path.split("/")):
         raise BadRequest(
@@ -130,7 +130,7 @@ def _is_breaking(character: str) -> bool:
 
 
 class Place(NamedTuple):
-    """Where a file is, as the catalog says it."""
+    """Where a file is, as the catalog has it."""
 
     path: str
     path_is_relative: bool
@@ -139,7 +139,7 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FilePlaces:
-    """Where files may be that the table's clients have not uploaded for it."""
+    """Where a table may have files that its clients have not uploaded for it."""
 
     permitted: Sequence[str]
     """Directories, by the policy; each ends with a slash."""
@@ -172,7 +172,7 @@ class FilePlaces:
         """Check that a file may be where it is.
 
         Raises:
-            BadRequest: it is elsewhere, or of a name that cannot be read.
+            BadRequest: it is elsewhere, or clients or DuckLake could not read a file of that name.
         """
         if self.place(normalised(location), what) is None:
             raise BadRequest(
@@ -187,12 +187,12 @@ def taken_locations(
 ) -> Callable[[str], bool]:
     """Whether a location is below the directory of another table, or one of Polynya's own.
 
-    Nothing is read for it until a location is asked for.
+    The function reads the lake when it is called for the first time.
 
     Args:
-        table_id: of the table that is no other one; NO_TABLE: there is none.
+        table_id: of the table whose own directory is not taken; NO_TABLE: there is none.
         virtual_location: where virtual files are.
-        behind: where S3 has what is uploaded there; with a slash at its end.
+        behind: where S3 keeps uploads to virtual_location; with a slash at its end.
         staging: where clients write manifests; with a slash at its end.
     """
     own_directories = [normalised(path) for path in (behind, staging)]

@@ -179,7 +179,7 @@ def never_null(
 
     Args:
         columns: every version of every column.
-        table_begin: the snapshot that made the table.
+        table_begin: the snapshot that created the table.
         required_later: the columns that were added when all rows of the table ended.
     """
     versions: dict[int, list[Column]] = defaultdict(list)

@@ -44,7 +44,8 @@ def directory_kind(path: str, keys: Sequence[PartitionColumn], values: Sequence[
 def _spellings(
     keys: Sequence[PartitionColumn], values: Sequence[str | None]
 ) -> Iterator[tuple[str, str]]:
-    """Texts in which writers have these values in names of directories, each with its own name."""
+    """The texts that writers have for these values in names of directories, each with its own
+    name."""
     calendar: dict[int, dict[str, int]] = {}
     texts: list[tuple[str, str]] = []
     for key, value in zip(keys, values, strict=False):
@@ -59,7 +60,7 @@ def _spellings(
         texts += [(name, value), (f"{name} in ISO 8601", _iso_8601(value))]
     for column_id, numbers in calendar.items():
         parts = [numbers[part] for part in takewhile(numbers.__contains__, PARTS)]
-        # A part has the number of a coarser one now and then, around 1970.
+        # Around 1970, a part sometimes has the same number as a coarser one.
         for count in range(len(parts), 0, -1):
             for name, text in _times(parts[:count]):
                 yield f"{name} of {column_id}", text

@@ -1,8 +1,8 @@
 """Faults of rows in DuckLake's file tables: the condition as SQL, and the sentence for the user.
 
-A catalog table has no constraint except a few primary keys, so a restored dump, a tool or a person
-can leave anything in it. Polynya does not guess what such a row means: the snapshots that show its
-file are not served.
+Catalog tables have no constraints except a few primary keys, so a restored dump, a tool or a person
+can leave any values in them. Polynya does not guess what such a row means: it does not serve the
+snapshots that show the file.
 """
 
 from collections.abc import Sequence

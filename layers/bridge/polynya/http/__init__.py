@@ -1,1 +1,1 @@
-"""The Iceberg REST catalog as an ASGI application, and virtual files by key; no host is known."""
+"""The Iceberg REST catalog as an ASGI application, and virtual files by key, for every host."""

@@ -1,7 +1,7 @@
 """The ASGI application: routes, errors as answers, compression.
 
-A host makes it of lakes that it has opened, and sends it requests. Each has in its scope, as
-`CALLER`, who sends it; the time budget and the id of a request are in the host's context
+A host makes it for lakes that it has opened, and sends it requests. The scope of each has the
+caller, as `CALLER`; the time budget and the id of a request are in the host's context
 (`runtime/budget.py`, `runtime/request_id.py`).
 """
 
@@ -37,7 +37,7 @@ COMPRESSED_FROM = 2000
 """The bytes from which an answer is compressed."""
 
 NO_TELEMETRY: TelemetryConfig = {"tracing": False, "metrics": False, "logs": False}
-"""FastAPI's own: it has paths and messages, in which there are names and values."""
+"""FastAPI's own logger, whose paths and messages have names and values in them."""
 
 NAMESPACES = "/v1/{prefix}/namespaces"
 NAMESPACE = NAMESPACES + "/{namespace}"
@@ -51,7 +51,7 @@ Route: TypeAlias = tuple[str, str, Callable[..., Response]]
 """The method, the path and what answers it: a function of a `Call`, and of parameters."""
 
 Run = Callable[[Callable[[], Response]], Awaitable[Response]]
-"""Runs what answers a request, which waits for databases and for S3."""
+"""Runs the function that answers a request, which waits for databases and for S3."""
 
 
 class Operations(NamedTuple):
@@ -61,13 +61,13 @@ class Operations(NamedTuple):
     lakes: Callable[[], Lakes[Any]]
     """Called for each request. Raises Misconfigured if a setting is missing or not usable."""
     refused: tuple[tuple[Callable[..., Response], tuple[str, ...]], ...]
-    """What answers all other paths, for these methods."""
+    """The functions that answer all other paths, for these methods."""
     around: Callable[[Call], AbstractContextManager[object]] = lambda call: nullcontext()
     """Entered around each answer, in its thread."""
 
 
 async def answer_at_once(answer: Callable[[], Response]) -> Response:
-    """Run it in the thread of the event loop, for a host that sends one request at a time."""
+    """Answer in the thread of the event loop, for a host that sends one request at a time."""
     return answer()
 
 
@@ -80,8 +80,8 @@ def create_app(
     """The application; no lake is opened yet.
 
     Args:
-        operations: of several with a route for the same path, the first one is asked.
-        longest_body: the bytes that the body of a request may have.
+        operations: the first one with a route for a path answers it.
+        longest_body: the most bytes of the body of a request.
     """
     app = FastAPI(title="Polynya", openapi_url=None, redirect_slashes=False, telemetry=NO_TELEMETRY)
     # An HTTP API does not compress, and Lambda may answer 6 MB.
@@ -135,7 +135,7 @@ def _endpoint(
     run: Run,
     longest_body: float,
 ) -> Callable[..., Awaitable[Response]]:
-    """The same as a coroutine that FastAPI calls with the request instead of a `Call`."""
+    """The answer as a coroutine that FastAPI calls with the request instead of a `Call`."""
 
     @wraps(answer)
     async def endpoint(request: Request, **arguments: Any) -> Response:
@@ -156,7 +156,7 @@ def _endpoint(
 
 
 async def _received(request: Request, longest: float) -> bytes:
-    """The body of a request. Raises ContentTooLarge: it is longer than so many bytes."""
+    """The body of a request. Raises ContentTooLarge: it is longer than `longest` bytes."""
     pieces, size = [], 0
     async for piece in request.stream():
         size += len(piece)
@@ -179,7 +179,7 @@ def _answer_errors(app: FastAPI, logger: Logger) -> None:
             logger.error("refused", reason=str(error), path=request.url.path)
         headers = {"Retry-After": str(error.retry_after)} if error.retry_after else {}
         if isinstance(error, RequestTimeout):
-            headers["Connection"] = "close"  # nobody waits for the rest
+            headers["Connection"] = "close"  # the rest of the body is not read
         return JSONResponse(
             {"error": error.rest_model()}, status_code=error.status, headers=headers
         )

@@ -64,7 +64,7 @@ class Call:
 
     @property
     def prefix(self) -> str:
-        """The prefix of the path: a lake, with or without what is asked of it."""
+        """The prefix of the path: a lake, with or without its options."""
         prefix: str = self.request.path_params["prefix"]
         return prefix
 
@@ -122,8 +122,8 @@ class Call:
         fields = report_fields(parse(dict, self.body), with_values=config.log_values)
         if fields is None:
             return
-        # Whether the table exists would cost a query for each scan. Nobody writes lines about
-        # tables that are hidden from them.
+        # To check whether the table exists would cost a query for each scan. A caller cannot write
+        # lines about tables that are hidden from it.
         if self.rights(config.lake).may_read_table(table[:-1], table[-1]):
             principal = self.caller.identity
             fields = self._lake_field() | fields

@@ -43,7 +43,7 @@ class FileAnswer:
     size: int
     """The bytes of the whole file."""
     first: int
-    """The place of the first byte of the body in the file."""
+    """The position in the file of the first byte of the body."""
     etag: str
     content_type: str
 
@@ -99,7 +99,8 @@ def read_file(lakes: Lakes[AuthorizedFiles], request: FileRequest) -> FileAnswer
 
 
 def _begun(pieces: Iterator[bytes], length: int) -> bytes | Iterator[bytes]:
-    """The pieces as one, if they are not large, or after the first one was read."""
+    """The pieces as one body if they are small; otherwise an iterator whose first piece was
+    read."""
     if length <= PIECE:
         return b"".join(pieces)
     first = next(pieces)  # so that what fails, fails before the answer begins

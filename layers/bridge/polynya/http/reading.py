@@ -22,8 +22,8 @@ from .calls import Call, Namespace, refuse_path
 from .conditions import is_commit, matches_etag
 
 HEALTH_SECONDS = 8
-"""How long the databases of all lakes together may take to say that they answer. No shorter: a lake
-that fails slowly twice is left alone for a while, and one that is only slow should not be."""
+"""How long the databases of all lakes together may take to answer. Not less, because a lake that
+fails slowly twice is not asked for a while, and that must not happen to one that is only slow."""
 
 PageToken = Annotated[str | None, Query(alias="pageToken")]
 PageSize = Annotated[int | None, Query(alias="pageSize", ge=1)]
@@ -69,7 +69,7 @@ def _health_of_all(call: Call) -> dict[str, Any]:
         call.logger.error("a lake cannot be read", lake=name, reason=str(error))
     if len(failures) == len(names):
         raise ServiceUnavailable("the database of no lake answers")
-    # The others are served. Strangers learn no names.
+    # The other lakes are served. The answer names only lakes with tables that the caller may see.
     shown = [name for name in failures if call.rights(lakes.config_name(name)).tables]
     return {"status": "degraded", "unavailable": shown}
 
@@ -79,7 +79,7 @@ def list_events(
     since: Annotated[int | None, Query(ge=0)] = None,
     limit: Annotated[int | None, Query(ge=1)] = None,
 ) -> JSONResponse:
-    """Answer what happened since a snapshot: an operation of our own."""
+    """Answer the events since a snapshot: an operation that only Polynya has."""
     events = events_after(catalog_of(call), since, limit)
     return JSONResponse(events, headers={"Cache-Control": "no-store"})
 
@@ -127,7 +127,7 @@ def load_table(
     catalog, is_vending = catalog_of(call), call.wants_credentials
     with timed("LoadTable"):
         loaded = catalog.load_table(namespace, table, snapshots, with_credentials=is_vending)
-    # Without an entity tag it contains credentials.
+    # An answer without an entity tag contains credentials.
     headers = {"ETag": loaded.etag} if loaded.etag else {"Cache-Control": "no-store"}
     if loaded.etag and matches_etag(call.headers.get("if-none-match", ""), loaded.etag):
         return Response(status_code=304, headers=headers)

@@ -72,7 +72,7 @@ def create_table(call: Call, namespace: Namespace) -> Response:
     catalog = catalog_of(call)
     body = parse(requests.CreateTableRequest, call.body)
     created = tables.create(catalog, namespace, body, with_credentials=call.wants_credentials)
-    # It may contain credentials.
+    # The answer may contain credentials.
     return JSONResponse(created, headers={"Cache-Control": "no-store"})
 
 
@@ -124,10 +124,10 @@ def register_table(call: Call, namespace: Namespace) -> Response:
 
 def refuse_register_view(call: Call, namespace: Namespace) -> Response:
     """Refuse registerView."""
-    catalog_of(call)  # first what the caller may not do at all
+    catalog_of(call)  # callers who may not write are refused first
     raise BadRequest(
-        "DuckLake's views are in its catalog, and have one text each, so that no metadata file of "
-        "one can be registered: create the view"
+        "a view cannot be registered from a metadata file, because DuckLake keeps views in its "
+        "catalog, with one text each: create the view"
     )
 
 

@@ -54,7 +54,7 @@ def puffin_file(data_file: str, positions: Collection[int]) -> bytes:
             {
                 "type": "deletion-vector-v1",
                 "fields": [POSITION_ID],
-                # Not known when a vector is written: the Puffin specification wants -1 for both.
+                # Not known when a vector is written: the Puffin specification requires -1 for both.
                 "snapshot-id": -1,
                 "sequence-number": -1,
                 "offset": VECTOR_OFFSET,
@@ -72,7 +72,7 @@ def puffin_file(data_file: str, positions: Collection[int]) -> bytes:
 
 
 def vector_summary(body: bytes) -> Mapping[str, Any]:
-    """What a manifest says of a file that `puffin_file` made, under Iceberg's names."""
+    """The fields of a manifest's entry for a file of `puffin_file`, under Iceberg's names."""
     [blob] = _footer(body)["blobs"]
     return {
         "record_count": int(blob["properties"]["cardinality"]),
@@ -142,7 +142,7 @@ def _blob_at(puffin: bytes, snapshot_id: int | None) -> bytes:
 
 
 def _blobs(puffin: bytes) -> dict[int, bytes]:
-    """The vectors by the snapshot up to which they have the deletes; 0: the file does not say."""
+    """The vectors, by the snapshot up to which they have the deletes; 0: the file has none."""
     return {
         int(blob.get("properties", {}).get(SNAPSHOT_PROPERTY, 0)): puffin[
             blob["offset"] : blob["offset"] + blob["length"]
@@ -153,7 +153,7 @@ def _blobs(puffin: bytes) -> dict[int, bytes]:
 
 def _footer(puffin: bytes) -> Any:
     length = int.from_bytes(puffin[-FOOTER_TAIL:-8], "little")
-    # A flag that is set says that the footer is compressed.
+    # The flag is set if the footer is compressed.
     if puffin[-4:] != PUFFIN or puffin[-8:-4] != bytes(4):
         raise ValueError("not a Puffin file with a plain footer")
     return json.loads(puffin[-FOOTER_TAIL - length : -FOOTER_TAIL])

@@ -1,4 +1,4 @@
-"""The metadata.json of an Iceberg table of another catalog: what of it a registration reads.
+"""The metadata.json of an Iceberg table of another catalog: the parts that a registration reads.
 
 https://iceberg.apache.org/spec/#table-metadata-and-snapshots
 """
@@ -18,10 +18,10 @@ LONGEST_FILE = 16 * 1024 * 1024
 """Also without compression; ten thousand snapshots take 10 MB."""
 
 LONGEST_PARTS = 4 * 1024 * 1024
-"""What is read of it, as JSON: schemas and properties."""
+"""The longest parts that are read, as JSON: schemas and properties."""
 
 LITTLE = 64 * 1024
-"""Bytes that are read here in less time than another process is asked."""
+"""Files of up to so many bytes are read in this process: to ask another one takes longer."""
 
 GZIP = b"\x1f\x8b"
 
@@ -35,11 +35,11 @@ SAME = (
 
 
 def parts_of(metadata_file: bytes) -> bytes:
-    """The parts of a metadata file that a registration reads, as JSON: of snapshots the current
-    one and how many there are, and of references the names.
+    """The parts of a metadata file that a registration reads, as JSON: among others the current
+    snapshot, the number of snapshots, and the names of references.
 
     Raises:
-        NotMetadata: the file is none, or too large, or of a version that is not known.
+        NotMetadata: it is no metadata file, is too large, or has an unknown version.
     """
     is_little = len(metadata_file) <= LITTLE and not metadata_file.startswith(GZIP)
     return (_parts_of if is_little else _parts_of_large)(metadata_file)

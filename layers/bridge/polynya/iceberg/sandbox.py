@@ -1,8 +1,8 @@
 """DuckDB in process, for a few files: it can access one temporary folder and nothing else.
 
 Statements contain names and texts of a catalog that others write. They are quoted, and types come
-from a closed list. If a mistake lets one through, the statement finds no file, no network and no
-setting that it could change. DuckDB is imported when a file is made, so it does not slow the cold
+from a closed list. If a mistake lets one through, the statement can reach no file and no network,
+and change no setting. DuckDB is imported when a file is made, so that it does not slow the cold
 start of the REST catalog.
 """
 
@@ -45,7 +45,7 @@ LAYER = "1.5.5"
 writes."""
 
 UNNAMED = "1.5.5"
-"""The DuckDB that names do not mention: such files are older than the rule."""
+"""The DuckDB that names do not mention: files of this version are older than the rule."""
 
 
 def _installed() -> str:
@@ -59,9 +59,9 @@ def _installed() -> str:
 
 
 def writer_of(duckdb_version: str) -> tuple[str, ...]:
-    """The part of a file's name that says which DuckDB writes it.
+    """The part of a file's name that names the DuckDB which writes it.
 
-    Its bytes differ by release, and so do the lengths that manifests and lists state.
+    The bytes differ by release, and so do the lengths in manifests and lists.
     """
     return () if duckdb_version == UNNAMED else (f"duckdb {duckdb_version}",)
 
@@ -103,20 +103,21 @@ class _Instance:
         self.con.execute(LOCK.format(folder=literal(self.folder)))
 
     def close(self) -> None:
-        """End it, and remove its folder."""
+        """Close DuckDB, and remove its folder."""
         self.con.close()
         self._folder.cleanup()
 
 
 _idle: list[_Instance] = []
-"""Kept, because starting a DuckDB takes longer than reading or writing most files."""
+"""Kept for reuse, because to start a DuckDB takes longer than to read or write most files."""
 
 MOST_IDLE = 4
 
 TRANSACTION = "SELECT txid_current()"
 
 INTERVAL_SECONDS = 0.05
-"""Between two interruptions after the end of the budget: one between two statements is lost."""
+"""The time between two interruptions after the end of the budget: one between two statements has no
+effect."""
 
 os.register_at_fork(after_in_child=_idle.clear)
 
@@ -143,7 +144,7 @@ def sandbox(*, reads_file: bool = False) -> Iterator[Sandbox]:
             yield Sandbox(con, Path(path) / "file.parquet")
         is_clean = not os.listdir(instance.folder)
     except BaseException as error:
-        # Nobody knows what the block has left in it.
+        # It is unknown what the block has left in it.
         instance.close()
         # DuckDB's message may have a name of the file, which need not be UTF-8.
         if isinstance(error, duckdb.Error | UnicodeDecodeError):
@@ -198,7 +199,7 @@ def _idle_instance() -> _Instance | None:
     while _idle:
         with suppress(IndexError):  # another thread took it
             instance = _idle.pop(0)
-            if os.path.isdir(instance.folder):  # some systems remove what is old
+            if os.path.isdir(instance.folder):  # some systems remove old folders
                 return instance
             instance.close()
     return None

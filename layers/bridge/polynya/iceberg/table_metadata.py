@@ -23,7 +23,7 @@ class Snapshot:
     summary: Mapping[str, str]
     """Includes `operation`. Every value is text: DuckDB and Java refuse the document otherwise."""
     first_row_id: int | None = None
-    """What `next-row-id` of the table was before; None before format version 3."""
+    """The `next-row-id` of the table before; None before format version 3."""
     added_rows: int | None = None
     """How much it grew."""
 
@@ -113,10 +113,10 @@ class TableMetadata:
     """Snapshots that are not of `main`: of branches, and without any reference. Their manifest
     lists are those that clients wrote."""
     summaries: Sequence[Snapshot] = ()
-    """Ancestors of the current snapshot of which only the summary is left; ascending. Nobody can
-    read their rows, and they are in no log."""
+    """Ancestors of the current snapshot of which only the summary is left; ascending. Their rows
+    cannot be read, and they are in no log."""
     earlier: Sequence[EarlierState] = ()
-    """Ascending; those whose snapshots are all here."""
+    """Ascending; only states whose snapshots are all in this document."""
     earlier_locations: "Callable[[TableMetadata], list[str]] | None" = field(
         default=None, compare=False
     )
@@ -129,7 +129,7 @@ class TableMetadata:
 
     @cached_property
     def log_states(self) -> list[tuple[int, int, int, int]]:
-        """What the documents in the log depend on, besides this one."""
+        """The values on which the documents in the log depend, besides this document."""
         return [
             (state.sequence_number, state.timestamp_ms, state.schema_id, state.schemas)
             for state in self.earlier
@@ -168,7 +168,7 @@ class TableMetadata:
         )
 
     def _line(self, snapshots: Sequence[Snapshot]) -> list[Snapshot]:
-        """Snapshots with the summaries between them; none between some of them alone."""
+        """Snapshots with the summaries between them; without summaries if snapshots are missing."""
         if len(snapshots) < len(self.snapshots) or not snapshots:
             return list(snapshots)
         return sorted((*snapshots, *self.summaries), key=lambda s: s.sequence_number)
@@ -187,7 +187,7 @@ class TableMetadata:
 
     @cached_property
     def _log(self) -> list[dict[str, Any]]:
-        # Once for each document, which a process keeps: a thousand names take 10 ms.
+        # Computed once for each document, which a process keeps: a thousand names take 10 ms.
         if self.earlier_locations is None:
             return []
         return [

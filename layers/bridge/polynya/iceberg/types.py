@@ -41,7 +41,7 @@ class Field:
     """The value in files written before the field was added, in JSON single-value form."""
     required: bool = False
     write_default: Any = None
-    """The value in new rows that a writer gives none."""
+    """The value in new rows if the writer gives none."""
 
 
 class AddedField(NamedTuple):

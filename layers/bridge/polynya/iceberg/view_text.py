@@ -1,7 +1,8 @@
-"""The text of views, as DuckDB's parser reads it: native DuckLake runs it for whoever queries them.
+"""The text of views, as DuckDB's parser reads it: native DuckLake runs it for all who query them.
 
 So it may read tables and compute, and nothing else: no file, no address, no setting or secret of
-the reader's DuckDB. What is allowed is listed; the parser's tree of a query has to consist of that.
+the reader's DuckDB. The allowed nodes are listed; the parser's tree of a query must consist of
+them.
 """
 
 import json
@@ -87,8 +88,8 @@ weekofyear weighted_avg xor year yearweek
 
 FUNCTIONS = frozenset(NAMES.split())
 """The functions that the text of a view may call: those of DuckDB 1.5.5 that compute. Their results
-depend on their arguments, on the time or on chance, and on nothing else; none of them has an
-effect. All others are refused, also those of extensions, macros and later versions."""
+depend only on their arguments, the time or random numbers; none of them has a side effect. All
+others are refused, also those of extensions, macros and later versions."""
 
 TABLE_FUNCTIONS = frozenset({"range", "generate_series", "unnest"})
 
@@ -108,11 +109,11 @@ MOST_WORDS = 20_000
 MOST_WORDS_WITH_SETS = 1000
 """The same if grouping sets may be among them: the tree grows with the square of their names."""
 MOST_COMMENTS = 1000
-"""DuckDB's parser takes time for each as long as the text: 4 s for 20,000."""
+"""The time that DuckDB's parser takes for each grows with the text: 4 s for 20,000."""
 MOST_LEVELS = 200
 """The deepest nesting of brackets."""
 SECONDS, MEGABYTES = 5, 1024
-"""What the process may take that parses a text; most need half a second and 520 MB."""
+"""The limits of the process that parses a text; most texts need half a second and 520 MB."""
 WORD = re.compile(r"\w+")
 SETS = re.compile(r"\b(rollup|cube|sets)\b", re.IGNORECASE)
 TEXT = re.compile(r"'(?:[^']|'')*'")
@@ -138,10 +139,10 @@ NODES = frozenset(
         *("DISTINCT_MODIFIER", "ORDER_DEFAULT", "ASCENDING", "DESCENDING"),
     }
 )
-"""The `type` of a node without a class: queries, what is after FROM, and modifiers."""
+"""The `type` of a node without a class: queries, items of FROM, and modifiers."""
 
 TYPE_INFO = "_TYPE_INFO"
-"""The end of the `type` of what is said about a column type."""
+"""The end of the `type` of information about a column type."""
 
 BUILT_IN_SCHEMAS = {("", ""), ("", "main"), ("system", "main"), ("", "pg_catalog")}
 
@@ -154,7 +155,7 @@ FILE = re.compile(
     r"[/\\:*?\[]|\.(csv|tsv|txt|parquet|json|jsonl|ndjson|xlsx|avro|arrow|arrows|ipc|feather|orc|db"
     r"|duckdb|ddb|sqlite|sqlite3|ducklake|shp|gpkg|fgb|geojson|kml|vortex|lance|gz|zst|bz2|xz)(\.|$)"
 )
-"""Names that DuckDB could read as files if there is no such table, also `FROM orders.csv`."""
+"""Names that DuckDB could take for files if there is no such table, also `FROM orders.csv`."""
 
 
 def check_length(text: str) -> None:
@@ -164,7 +165,7 @@ def check_length(text: str) -> None:
 
 
 def _check_size(text: str) -> None:
-    """Refuse a text that costs a parser too much, as far as that can be seen before."""
+    """Refuse a text that is certainly too expensive to parse."""
     check_length(text)
     words = sum(1 for _ in WORD.finditer(text))
     if words > MOST_WORDS:
@@ -200,8 +201,8 @@ def view_text(sql: str) -> ViewText:
     """The text of a view. It takes half a second, the first time.
 
     Raises:
-        BadRequest: it is not one query of DuckDB without parameters, or one that reads something
-            else than tables, or too large.
+        BadRequest: it is not one query of DuckDB without parameters, reads something other than
+            tables, or is too large.
         OutOfTime: no time is left in the budget.
     """
     text = sql.strip().rstrip("; \t\r\n")
@@ -220,16 +221,16 @@ def _call_limited(function: Callable[[str], Parsed], text: str) -> Parsed:
 
 
 def parsed_view(text: str) -> ViewText:
-    """A text of a view, whatever DuckDB needs for it. Raises: as `view_text`."""
+    """A text of a view, parsed without limits of time and memory. Raises: as `view_text`."""
     import duckdb
 
     with sandbox() as box:
-        # DuckDB cannot parse the braces; any name will do, because nothing is bound.
+        # DuckDB cannot parse the braces; any name works, because nothing is bound.
         named = text.replace(CATALOG, "lake")
         try:
             statements = box.con.extract_statements(named)
         except (duckdb.OutOfMemoryException, duckdb.InterruptException):
-            raise  # no fault of the text: the sandbox says what it is
+            raise  # not a fault of the text: the error is the sandbox's
         except duckdb.Error as error:
             reason = str(error).partition("\n")[0]
             raise BadRequest(f"DuckDB cannot parse the SQL of the view: {reason}") from None
@@ -242,7 +243,7 @@ def parsed_view(text: str) -> ViewText:
 
 
 def _check_tree(con: "DuckDBPyConnection", text: str) -> None:
-    """Refuse a query that could read something else than tables.
+    """Refuse a query that could read something other than tables.
 
     Raises:
         BadRequest: the message says what it reads.
@@ -253,7 +254,7 @@ def _check_tree(con: "DuckDBPyConnection", text: str) -> None:
     except RecursionError:
         raise _too_deep() from None
     if document["error"]:
-        raise BadRequest("the SQL of a view must be one query that DuckDB can write down again")
+        raise BadRequest("the SQL of a view must be one query that DuckDB can serialize")
     internal_views = {name for (name,) in con.execute(INTERNAL_VIEWS).fetchall()}
     for node in _nodes(document["statements"]):
         kind = node.get("class", node["type"])
@@ -271,7 +272,7 @@ def _nodes(tree: Any) -> Iterator[Json]:
     """Every node of a tree that has a class or a type.
 
     Raises:
-        BadRequest: a node is of another kind than those that are allowed.
+        BadRequest: a node is of a kind that is not allowed.
     """
     waiting = [tree]
     while waiting:
@@ -320,7 +321,8 @@ def _check_function(node: Json, kind: str, allowed: Collection[str], which: str)
 
 
 def _function_name(node: Json) -> str:
-    """The name of a function of DuckDB in lower case; with its schema, if that is another one."""
+    """The name of a function of DuckDB in lower case, with its schema unless that is the usual
+    one."""
     names = [str(node[key]).casefold() for key in ("catalog", "schema", "function_name")]
     is_built_in = (names[0], names[1]) in BUILT_IN_SCHEMAS
     return names[2] if is_built_in else ".".join(filter(None, names))
@@ -336,7 +338,7 @@ def names_are_qualified(text: str) -> bool:
 
 
 def parsed_names(text: str) -> bool:
-    """Whether each table has its schema, whatever DuckDB needs to see it."""
+    """Whether each table has its schema, without limits of time and memory."""
     try:
         with sandbox() as box:
             return _are_qualified(box.con, text.replace(CATALOG, "lake"))

@@ -1,4 +1,4 @@
-"""What catalog rows claim of data files, and which of it is published.
+"""The claims of catalog rows about data files, and which of them are published.
 
 Any program may have written a row: bounds, counts, `contains_nan` and partition values can be
 wrong, also in lakes that only DuckDB writes (`ducklake_add_data_files` takes the values from the
@@ -31,7 +31,7 @@ class Doubt(NamedTuple):
 
     column_id: int
     what: str
-    """What is wrong, one of the following; `{column}` is the name of the column."""
+    """The fault, one of the following; `{column}` is the name of the column."""
     data_file_ids: Sequence[int]
 
 
@@ -44,11 +44,11 @@ NO_BUCKET = "a bucket of {column} that may be one of another function: the file 
 NO_NAN = "no NaN in {column}, which nothing has checked"
 MISCOUNTED = "numbers of values and of NULLs in {column} that are not those of the rows together"
 WITHOUT_LOSS = frozenset((NO_NAN, MISCOUNTED))
-"""What many programs write, and no reader loses rows by."""
+"""Faults that many programs write, and with which no reader loses rows."""
 
 
 def is_measured(sizes: Numbers, values: Numbers, nulls: Numbers, record_counts: Numbers) -> Mask:
-    """Whether the statistics of a column are what somebody saw who wrote or read the values.
+    """Whether the statistics of a column come from a program that has read the values.
 
     DuckDB writes all numbers, and so do commits of Iceberg clients. Other programs leave some out,
     write 0, or count NULLs twice; they also cut bounds, and do not look for NaN.
@@ -73,7 +73,7 @@ MILLISECOND = 1000
 
 
 def widened(type_name: str, upper: Texts, unmeasured: Mask) -> Texts:
-    """Upper bounds; those that nobody has measured cover the whole last millisecond.
+    """Upper bounds, of which unmeasured ones cover the whole last millisecond.
 
     Delta tables have statistics in milliseconds, cut off.
     """
@@ -92,7 +92,7 @@ def unreadable(
 
     Args:
         read: the bounds that are published.
-        doubtful: the files whose bounds are looked at.
+        doubtful: the files whose bounds are checked.
         written_types: of the column in each file; None: it has no such column.
     """
     is_unreadable = np.zeros(len(texts), np.bool_)
@@ -174,7 +174,7 @@ def _fixed(texts: Texts, layout: str) -> NDArray[Any]:
 
 
 class SourceStats(NamedTuple):
-    """What statistics say of the source column of a partition field, in n files."""
+    """The statistics of the source column of a partition field, in n files."""
 
     lower: Texts
     upper: Texts
@@ -212,7 +212,7 @@ def contradicted(
 
 
 CUT_AT = 256
-"""DuckDB cuts bounds to so many bytes: longer ones say only how the text begins."""
+"""DuckDB cuts bounds to so many bytes: of longer texts they have only the beginning."""
 
 
 def _agreement(transform: str, type_name: str, values: Sequence[Any]) -> Callable[[Texts], Mask]:

@@ -1,9 +1,8 @@
 """Filters of scans as conditions on the statistics of data files.
 
-`FilteredColumns` finds the columns that a filter names, and says from which snapshot on the
-statistics of their files can be used. `condition_of` translates the filter by the rules of
-Iceberg's inclusive projection, which clients apply to the bounds in manifests: a file is kept
-unless no row of it can pass.
+`FilteredColumns` finds the columns that a filter names, and the files whose statistics of them can
+be used. `condition_of` translates the filter by the rules of Iceberg's inclusive projection, which
+clients apply to the bounds in manifests: a file is kept unless no row of it can pass.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -75,7 +74,7 @@ class FilteredColumns:
         return self._column(*ids) if len(ids) == 1 else None
 
     def bucket_tests(self, column: FilteredColumn, texts: Sequence[str]) -> Iterator[PartitionTest]:
-        """Test for the buckets of the values, for each partitioning by buckets of the column."""
+        """The tests for buckets of the values, for each partitioning by buckets of the column."""
         # Time transforms need no test: it would skip no file that the column's statistics do not.
         for group, plan in self._plans.items():
             for field, source in zip(plan.spec.fields, plan.sources, strict=True):
@@ -137,8 +136,9 @@ def _identity_key(group: FileGroup, plan: Plan, column_id: int) -> PartitionKey 
 
 
 MOST_VALUES = 200
-"""The longest list of which each value is compared. Of a longer one it is the smallest and the
-largest value (as in Iceberg), and all of them only with files of one value, as in a partition."""
+"""The longest list whose values are compared one by one. Of a longer one, the smallest and the
+largest value are compared (as in Iceberg), and all of them only with files of one value, as in a
+partition."""
 
 NEGATED = {
     "lt": "gt-eq",

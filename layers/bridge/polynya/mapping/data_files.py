@@ -42,7 +42,7 @@ def column_metrics(
         record_counts: the number of rows of each file.
         leaves: the types of the column in each file; None if the file does not have the column,
             even if it has statistics of it.
-        doubts: gets what is left out because it cannot be true.
+        doubts: gets the claims that are left out because they are wrong.
     """
     order = FileAligner(numbers(stats.data_file_id), file_ids)
     sizes, values, nulls, nans = (
@@ -199,7 +199,7 @@ def data_files(
         snapshot_id=_iceberg_ids(
             np.where(is_gone | is_added, snapshot_id, since), ids_of_snapshots
         ),
-        # So that a delete applies to exactly the data files that existed before it.
+        # A delete then applies to exactly the data files that existed before it.
         sequence_number=begin,
         file_path=joined([location.encode() for location in locations]),
         record_count=numbers(files.record_count),
@@ -289,7 +289,8 @@ def partition_tuples(
 def doubts(
     columns: ChunkColumns, schemas: Schemas, partitions: Partitions, snapshot_id: int
 ) -> list[Doubt]:
-    """What `data_files` leaves out of the entries, because something contradicts it."""
+    """The claims that `data_files` leaves out of the entries, because something contradicts
+    them."""
     doubts: list[Doubt] = []
     _judged(columns, schemas, partitions, snapshot_id, doubts)
     files = columns.files
@@ -359,7 +360,7 @@ def _judged(
 
 
 class _Lacking:
-    """Which files have a column, as their name mappings say."""
+    """Which files have a column, by their name mappings."""
 
     def __init__(self, mapping_ids: Numbers, partitions: Partitions) -> None:
         self._distinct, self._places = np.unique(mapping_ids, return_inverse=True)
@@ -383,7 +384,7 @@ class _Lacking:
 def _source_stats(
     metrics: ColumnMetrics | None, stats: StatsColumn | None, ids: Numbers, places: Places
 ) -> claims.SourceStats:
-    """What is certain of a source column, in the files at some places."""
+    """The certain statistics of a source column, in the files at some places."""
     nothing = Texts(np.empty(0, np.uint8), np.zeros(len(ids), np.int64), np.zeros(len(ids), bool))
     lower, upper = metrics and metrics.lower_bounds, metrics and metrics.upper_bounds
     nulls = np.full(len(ids), UNKNOWN)

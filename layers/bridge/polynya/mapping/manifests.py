@@ -62,7 +62,7 @@ def delete_entry(
             size of the vector, of a Puffin file.
         is_gone: it is DELETED in the window.
     """
-    # Also of a vector: by them PyIceberg finds the deletes of a data file.
+    # Bounds also for a vector: by them PyIceberg finds the deletes of a data file.
     bounds = {FILE_PATH_ID: data_file.encode()}
     file = manifest.DataFile(
         content=FileContent.POSITION_DELETES,
@@ -86,7 +86,7 @@ def _entry(
     return ManifestEntry(
         status=Status.DELETED if is_gone else status,
         snapshot_id=ids.iceberg_id(window.snapshot_id if is_gone or is_added else begin_snapshot),
-        # So that a delete applies to exactly the data files that existed before it.
+        # A delete then applies to exactly the data files that existed before it.
         sequence_number=begin_snapshot,
         file_sequence_number=begin_snapshot,
         data_file=file,

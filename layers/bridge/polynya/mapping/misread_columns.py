@@ -1,7 +1,8 @@
-"""Columns that some clients misread whatever a file says: they are hidden if somebody has named one
-of these clients (`settings.chosen`), but not for clients in general.
+"""Columns that some clients misread whatever the footer says: hidden if one of these is named.
 
-Which clients misread what is in docs/clients/. What a new footer makes up for is in `adaptations`.
+They are hidden for clients that are named one by one (`settings.chosen`), not for clients in
+general. docs/clients/ has the faults of each client. `adaptations` has the faults for which a new
+footer makes up.
 """
 
 import re
@@ -15,7 +16,7 @@ from .adaptations import DEFAULTS, parents_of
 from .schemas import Withheld, born_at
 
 OF_VERSION_3 = frozenset(("clickhouse", "datafusion", "flink", "polars", "pyiceberg", "trino"))
-"""They know neither geometries nor variants."""
+"""These clients know neither geometries nor variants."""
 TYPES: Mapping[str, frozenset[str]] = {
     "blob": frozenset(("flink",)),
     "geometry": OF_VERSION_3 | {"spark"},
@@ -26,7 +27,7 @@ TYPES: Mapping[str, frozenset[str]] = {
     "uuid": frozenset(("daft",)),
     "variant": OF_VERSION_3 | {"daft", "sail"},
 }
-"""Who misreads columns of a type, or cannot read a table that has one."""
+"""The clients that misread columns of a type, or cannot read a table that has one."""
 IN_FILES: Mapping[str, frozenset[str]] = {
     "geometry": frozenset(("polars", "trino")),
     "interval": frozenset(("polars", "spark")),
@@ -36,32 +37,33 @@ IN_FILES: Mapping[str, frozenset[str]] = {
     "uint64": frozenset(("spark",)),
     "variant": frozenset(("polars", "pyiceberg", "trino")),
 }
-"""Who cannot read files with columns of a type that they need not read. Files lose hidden columns
-of the top level, and no fields (`adaptations`)."""
+"""The clients that cannot read files with columns of a type, even if they need not read them. Files
+lose hidden columns of the top level, but no fields (`adaptations`)."""
 NESTED: Mapping[str, frozenset[str]] = {"uuid": frozenset(("pyiceberg",))}
-"""Who fails over columns of a type in a list, a map or a struct: PyArrow makes no empty table of
-them."""
+"""The clients that fail over columns of a type in a list, a map or a struct: PyArrow makes no empty
+table of them."""
 UNSIGNED_32 = frozenset(("flink", "pyiceberg", "spark", "trino"))
-"""They misread 2147483648 and more in files, or cannot read them."""
+"""These misread 2147483648 and more in files, or cannot read them."""
 CAST = frozenset(("pyiceberg",))
-"""They read a NULL as empty if they cast what is in the list or map."""
+"""These read a NULL as empty if they cast the items of the list or map."""
 CAST_TYPES = frozenset(("struct", "uint32"))
-"""What they cast; smaller integers are adapted."""
+"""The types that they cast; smaller integers are adapted."""
 MISSING_STRUCTS = frozenset(("duckdb", "pyiceberg"))
-"""They find the default of a field where a file lacks its whole struct, which is NULL there."""
+"""These find the default of a field where a file lacks its whole struct, which is NULL there."""
 YOUNGER_FIELDS = frozenset(("datafusion",))
-"""They cannot read files in which a struct has fewer fields than in the table; those with a default
-are in all files."""
+"""These cannot read files in which a struct has fewer fields than in the table; fields with a
+default are in all files."""
 PARTITIONS = frozenset(("daft",))
-"""They take a condition on a partition column for settled in files of other partitionings, too."""
+"""These take a condition on a partition column as fulfilled in files of other partitionings,
+too."""
 VECTORS = frozenset(("clickhouse", "daft", "trino"))
-"""They know no deletion vectors, which deleted rows have in tables of format version 3."""
+"""These know no deletion vectors, which tables of format version 3 have for deleted rows."""
 NULL_DEFAULTS = VECTORS | {"flink"}
-"""They read NULL for a default whatever the schema says."""
+"""These read NULL for a default whatever the schema."""
 PARTITION_NAMES = frozenset(("sail",))
-"""They misread partitions by a column whose name is not plain ASCII."""
+"""These misread partitions by a column whose name is not plain ASCII."""
 TIME_PARTITIONS = frozenset(("clickhouse", "duckdb"))
-"""They misread partitions by the years, months, days or hours of times before 1970."""
+"""These misread partitions by the years, months, days or hours of times before 1970."""
 TIME_TRANSFORMS = frozenset(("year", "month", "day", "hour"))
 PLAIN_NAME = re.compile("[!-$&-~ ]*")
 GROUPS = frozenset(("list", "map"))
@@ -84,8 +86,10 @@ def misreads_partitions(clients: Collection[str], fields: Iterable[tuple[str, st
 
 
 def lacks_vectors(clients: Collection[str]) -> bool:
-    """Whether the deletes of a table are position deletes, also in format version 3. And it has no
-    defaults, because files have the columns, nor version 3 because of them.
+    """Whether a client knows no deletion vectors.
+
+    The deletes of a table are then position deletes, also in format version 3. It has no defaults,
+    because files have the columns, and so no version 3 because of them.
 
     Args:
         clients: those that somebody has named.
@@ -103,7 +107,7 @@ class LargeValues(NamedTuple):
 
 
 def may_be_large(columns: Iterable[Column], clients: Collection[str]) -> list[int]:
-    """The columns of which it matters which files have 2147483648 or more, by column_id."""
+    """The ids of columns that are hidden where files have 2147483648 or more."""
     if not UNSIGNED_32.intersection(clients):
         return []
     return sorted({column.column_id for column in columns if column.column_type == "uint32"})

@@ -45,7 +45,7 @@ class Mappings:
 
     @cached_property
     def ambiguous(self) -> frozenset[Path]:
-        """The paths that are those of different columns in different files."""
+        """The paths that mean different columns in different files."""
         merged = self.table_paths
         return frozenset(
             path
@@ -94,8 +94,8 @@ class Mappings:
         children: dict[Path, dict[int, list[str]]] = defaultdict(lambda: defaultdict(list))
         table = {**self.unnamed, **self.table_paths}
         for path, field_id in table.items():
-            # By ids: in other files the same field, or the one that it is in, may have another
-            # name.
+            # By ids, because in other files the same field, or the one that it is in, may have
+            # another name.
             parent = tuple(str(table[path[: end + 1]]) for end in range(len(path) - 1))
             names = children[parent][field_id]
             if path[-1] not in names:
@@ -217,11 +217,12 @@ def column_paths(columns: Iterable[ColumnNode], above: Path = ()) -> Iterator[tu
 
 
 Signature = frozenset[tuple[str, int, int | None, bool]]
-"""What a mapping says: name, column, the column that it is in, whether the value is in the path."""
+"""The content of a mapping: name, column, the column that it is in, whether the value is in the
+path."""
 
 
 def signature(names: Iterable[MappedName | NewName]) -> Signature:
-    """The same for all mappings that find the same columns."""
+    """A value that is equal for all mappings that find the same columns."""
     targets = {name.column_id: name.target_field_id for name in names}
     return frozenset(
         (
@@ -251,7 +252,7 @@ class NameMatcher:
     lists: Collection[int]
     """The ids of the columns that are lists."""
     mapped: Sequence[Mapping[Path, int]]
-    """What Iceberg's mapping and those of the files that were added before say."""
+    """The paths of Iceberg's mapping, and those of the mappings of files that were added before."""
     existing: Mapping[Signature, int]
     """The ids of the mappings that the table has."""
 

@@ -155,7 +155,8 @@ class Partitions:
     hashed: Mapping[int, Sequence[int]]
     """The columns of which each partitioning has buckets, by partition_id."""
     are_left_out: bool = False
-    """A client would misread them. Values of paths are in the files alone (`adaptations`)."""
+    """Whether a client would misread them. Values of paths are then in the files alone
+    (`adaptations`)."""
 
     def specs_of(self, groups: Iterable[FileGroup]) -> list[PartitionSpec]:
         """The specs that files of these groups can have; any file can be unpartitioned."""
@@ -372,8 +373,8 @@ class _Builder:
     def _key_fields(
         self, group: FileGroup, of_client: Container[tuple[int, str]]
     ) -> list[tuple[PartitionField, Source]]:
-        """The fields of DuckLake's keys: of each column's times the finest, and the coarser ones
-        that the client asked for.
+        """The fields of DuckLake's keys: for the times of each column the finest, and the coarser
+        ones of the client's spec.
 
         Args:
             of_client: the fields of the client's spec, by source and transform.
@@ -385,7 +386,7 @@ class _Builder:
         in_path = self._partitioning.constants.get(group.mapping_id, ())
         for column in self._partitioning.columns.get(group.partition_id, ()):
             if column.column_id not in self._types or column.transform is None:
-                continue  # a spec with fewer fields is still true
+                continue  # a spec with fewer fields is still correct
             if in_path and (column.column_id not in in_path or column.transform != "identity"):
                 continue  # if it is not certain, the file has no partition, nor values of its path
             if (column.column_id, column.transform) in transforms:
@@ -400,8 +401,8 @@ class _Builder:
                 if types == {type_name} and iceberg_type(type_name).has_identity:
                     pairs.append((self._field(column.column_id, "identity", type_name), key))
             elif match := BUCKET.fullmatch(column.transform):
-                # A bucket is the same only if both hash the same bytes. That of an added file may
-                # be the number in the name of a directory, whatever it counts.
+                # A bucket is the same only if both hash the same bytes. The bucket of an added file
+                # may be the number in the name of a directory, which may count anything.
                 is_hashed = group.mapping_id is None
                 if is_hashed and self._types_of[column.column_id] <= BUCKET_TYPES:
                     transform = f"bucket[{match[1]}]"
@@ -497,9 +498,10 @@ def _finest(parts: Mapping[str, int]) -> str | None:
 
 
 NULL_IN_PATH = "NULL"
-"""What DuckDB takes for NULL in a path, in any case; delta2ducklake claims a text for it."""
+"""The text that DuckDB takes for NULL in a path, in any letter case; delta2ducklake claims a text
+for it."""
 HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
-"""Hive's name of the partition of NULL, in this case alone; DuckDB and others write it."""
+"""Hive's name of the partition of NULL, in this letter case alone; DuckDB and others write it."""
 
 
 def _value(
@@ -534,7 +536,7 @@ def _value_in_path(
         in_path: the text in the path.
 
     Raises:
-        ValueError: nothing says the value, or what does contradicts the path.
+        ValueError: the value is not known, or a claim contradicts the path.
     """
     texts = [*claims]
     if stats is not None and stats.value_count == 0:

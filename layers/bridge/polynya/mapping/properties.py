@@ -34,8 +34,8 @@ SORT_ORDER = "polynya.sort-order"
 """The key of the tag with a sort order that DuckLake has no expression for; it is no property."""
 
 PARTITION_SPECS = "polynya.partition-specs"
-"""The key of the tag with the partition specs of a table as clients gave them; it is no property.
-"""
+"""The key of the tag with the partition specs of a table as clients gave them; it is no
+property."""
 
 STATISTICS = "polynya.statistics"
 PARTITION_STATISTICS = "polynya.partition-statistics"
@@ -76,7 +76,7 @@ NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
 
 
 def stored_json(text: str) -> Any:
-    """What a client gave, and the catalog keeps as JSON.
+    """A value that a client gave, and that the catalog keeps as JSON.
 
     Raises:
         ValueError: somebody has changed the text by hand, or it has a NUL. No request may have one
@@ -106,8 +106,8 @@ def is_of_metadata(key: str) -> bool:
 
 
 def is_unknown_to_ducklake(key: str) -> bool:
-    """Whether the tag of this key says nothing of the table's rows or layout, so that a change of
-    it is no conflict with native writers."""
+    """Whether the tag of this key is not about the table's rows or layout, so that a change of it
+    is no conflict with native writers."""
     return key in {STATISTICS, PARTITION_STATISTICS} or key.startswith((REFERENCE, STAGED))
 
 
@@ -127,7 +127,7 @@ def least_version(tags: Iterable[Tag]) -> int:
 
     Such a table shows every column that needs version 3, whatever the settings say.
     """
-    # The client that made the table has to see what it made.
+    # The client that created the table must see its columns.
     return 3 if stored_version(tags) == "3" else 2
 
 
@@ -249,7 +249,7 @@ OF_CLIENTS = re.compile(
     r"|(table|view)-(default|override))\..*",
     re.IGNORECASE | re.DOTALL,
 )
-"""Names that begin as those of clients do. They may have more of them tomorrow."""
+"""Beginnings of names of clients' settings, of which later versions may have more."""
 
 _NAMES_OF_CLIENTS = """
 format-version current-schema current-schema-id current-snapshot-id current-snapshot-summary
@@ -422,16 +422,16 @@ def _add_slash(location: str) -> str:
 
 
 RULES = {
-    # Java deletes files of older snapshots otherwise, which DuckLake's history needs.
+    # Otherwise Java deletes files of older snapshots, which DuckLake's history needs.
     "gc.enabled": "false",
-    # Java rewrites our small manifests at every append otherwise.
+    # Otherwise Java rewrites Polynya's small manifests at every append.
     "commit.manifest-merge.enabled": "false",
 }
 
 DEFAULTS_OF_WRITERS = {
-    # Clients give up after 4 otherwise, as some of 16 that append to one table do.
+    # Otherwise clients give up after 4, as some of 16 that append to one table do.
     "commit.retry.num-retries": "20",
-    # They wait twice as long each time, up to a minute: 12 minutes for a conflict that stays, as
+    # Clients wait twice as long each time, up to a minute: 12 minutes for a permanent conflict, as
     # when a commit of Java deletes rows of a file that a merge has ended.
     "commit.retry.max-wait-ms": "1000",
 }

@@ -2,8 +2,8 @@
 
 Every other snapshot has DuckLake's id in Iceberg too. The sequence number is always DuckLake's id.
 
-`NextRowIds` says which row ids each snapshot gave. DuckLake gives ids in ascending order, and keeps
-only the next one of now.
+`NextRowIds` has the row ids that each snapshot gave. DuckLake gives ids in ascending order, and
+keeps only the next one of now.
 """
 
 import hashlib
@@ -45,7 +45,7 @@ COUNTS = {
     *("manifests-created", "manifests-kept", "manifests-replaced", "entries-processed"),
     *("changed-partition-count", "partition-summaries-included", "deleted-duplicate-files"),
 }
-"""Numbers of a summary: they are ours, because we have seen the net change alone.
+"""Numbers of a summary that Polynya computes, because it only knows the net change.
 https://iceberg.apache.org/spec/#optional-snapshot-summary-fields"""
 
 DUCKLAKE_ID = "ducklake.snapshot-id"
@@ -79,12 +79,12 @@ def listed(
 def _merged(
     summary: Mapping[str, str], commits: Sequence[ClientSnapshot], ducklake_id: int
 ) -> dict[str, str]:
-    """Merge our operation and numbers with all other keys of the client's summaries."""
+    """Merge Polynya's operation and numbers with all other keys of the client's summaries."""
     return {**client_summary(commits, ducklake_id), **summary}
 
 
 def client_summary(commits: Iterable[ClientSnapshot], ducklake_id: int) -> dict[str, str]:
-    """What clients' summaries say beside the operation and the numbers."""
+    """The keys and values of clients' summaries besides the operation and the numbers."""
     theirs: dict[str, str] = {}
     for commit in commits:
         theirs |= stored_texts(commit.summary)

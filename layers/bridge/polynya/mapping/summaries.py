@@ -1,9 +1,9 @@
 """Ancestors of the current snapshot that have only a summary left: the newest of each sink.
 
 A sink finds in the summaries of main's snapshots what it has committed, also when it comes back
-after weeks, and DuckLake's snapshots expire. Nobody can read the rows of such a snapshot, or what
-it changed, so it is listed under DuckLake's id: a client that has read up to the snapshot goes on
-from the id that the sink chose, is told that this has expired, and misses nothing.
+after weeks, and DuckLake's snapshots expire. The rows and the changes of such a snapshot cannot be
+read, so it is listed under DuckLake's id: a client that has read up to the snapshot continues from
+the id that the sink chose, gets the answer that this has expired, and misses nothing.
 """
 
 from bisect import bisect_left
@@ -16,11 +16,12 @@ from ..iceberg.table_metadata import Snapshot
 from .snapshots import client_summary
 
 NO_SCHEMA = 2_147_483_647
-"""The schema of such a snapshot, which the table does not have. So Java and DuckDB refuse in words
-to read its rows; otherwise DuckDB 1.5.5 aborts, because the manifest in the list does not exist."""
+"""The schema of such a snapshot, which the table does not have. So Java and DuckDB refuse to read
+its rows with a message; otherwise DuckDB 1.5.5 aborts, because the manifest in the list does not
+exist."""
 
 SUMMARY_ONLY = "polynya.summary-only"
-"""The key of a summary that says so."""
+"""The key of the summary of such a snapshot."""
 
 
 def add_summaries(
@@ -46,7 +47,7 @@ def add_summaries(
     for snapshot_id in sorted(missing):
         place = bisect_left(ids, snapshot_id)
         if place == len(ids):
-            continue  # the table lists nothing
+            continue  # the table lists no snapshot
         number = len(snapshots) - len(line) + place
         after = linked[number]
         parent = after.parent_snapshot_id
@@ -62,7 +63,7 @@ def add_summaries(
                 timestamp_ms=max(after.timestamp_ms - 1, 0),
                 manifest_list=manifest_list(snapshot_id),
                 schema_id=NO_SCHEMA,
-                # Of all operations this is the one that readers of changes pass over.
+                # Readers of changes skip this operation.
                 summary=client_summary(commits[snapshot_id], snapshot_id)
                 | {"operation": "replace", SUMMARY_ONLY: "true"},
                 first_row_id=None if after.first_row_id is None else 0,

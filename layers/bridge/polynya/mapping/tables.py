@@ -107,7 +107,7 @@ def shown_files(tags: Iterable[Tag], now_ms: int) -> dict[str, list[Json]]:
 
 
 def shown_until(tags: Iterable[Tag], now_ms: float) -> float:
-    """When the next one of the files and staged snapshots of now is not shown any more."""
+    """When the next one of the current files and staged snapshots will no longer be shown."""
     tags = list(tags)
     ends = (set_ms + SHOWN_MS for kind in KINDS for _, set_ms in stored_files(kind, tags))
     ends_of_staged = (staged.until_ms for staged in staged_snapshots(tags).values())
@@ -225,7 +225,7 @@ def listed_snapshots(
 
 @dataclass(frozen=True, slots=True)
 class MappedTable:
-    """A table with its history, and what this becomes in Iceberg's terms."""
+    """A table with its history, and its form in Iceberg's terms."""
 
     history: TableHistory
     unservable: Collection[UnservableRange]
@@ -244,7 +244,7 @@ class MappedTable:
 
 @dataclass(frozen=True, slots=True)
 class Publication:
-    """What a metadata document says beside the table itself."""
+    """The content of a metadata document besides the table itself."""
 
     location: str
     manifest_list: Callable[[int, State], str]
@@ -260,7 +260,7 @@ class Publication:
     is_served: IsServed = is_table_property
     """Which of the users' properties have their own names."""
     adapted: str = ""
-    """What data files have otherwise for clients, in words (`Adaptations.described_at`)."""
+    """The changes in data files for clients, in words (`Adaptations.described_at`)."""
     earlier_locations: Callable[[TableMetadata], list[str]] | None = None
     """As in the document."""
 
@@ -388,8 +388,8 @@ def _times(snapshots: list[Snapshot], now_ms: int) -> list[int]:
     now."""
     times: list[int] = []
     for snapshot in snapshots:
-        # DuckDB reads the newest snapshot as of its transaction's start, and would miss one from
-        # later.
+        # DuckDB reads the newest snapshot as of its transaction's start, and would miss a later
+        # one.
         time = min((snapshot.snapshot_time - EPOCH) // ONE_MILLISECOND, now_ms)
         times.append(max([time, *times[-1:]]))
     return times
@@ -398,7 +398,7 @@ def _times(snapshots: list[Snapshot], now_ms: int) -> list[int]:
 def _summary(
     table: MappedTable, snapshot: Snapshot, state: State, *, is_first: bool
 ) -> dict[str, str]:
-    """The summary of a snapshot: what it did, as DuckLake recorded it, and the totals after it.
+    """The summary of a snapshot: its changes, as DuckLake recorded them, and the totals after it.
 
     Record counts are Iceberg's: rows of the files, deleted ones included. A number is left out if
     it is not certain.
@@ -416,7 +416,8 @@ def _summary(
         "total-records": data.rows + _records(files),
     }
     if not (window.has_gap or changes & REWRITING or (is_mixed and window.adds_rows)):
-        # Else some files are listed as DELETED and ADDED again: the catalog does not count them.
+        # Otherwise some files are listed as DELETED and ADDED again: the catalog does not count
+        # them.
         numbers |= {
             "added-data-files": _change(data, snapshot_id, "added", "files") + len(new),
             "added-records": _change(data, snapshot_id, "added", "rows") + _records(new),
@@ -445,7 +446,7 @@ def _summary(
         # The size of a file that does not exist yet is not known.
         numbers["total-files-size"] = data.bytes
     if not is_partial:
-        # Only the file itself says how many of its rows are of later snapshots.
+        # Only the file itself has the number of its rows of later snapshots.
         numbers["total-delete-files"] = state["hidden"].files
         numbers["total-position-deletes"] = state["delete"].rows
         numbers["total-equality-deletes"] = 0
@@ -462,7 +463,7 @@ def _summary(
 def _operation(
     changes: frozenset[str], *, is_adding: bool, is_deleting: bool, is_moving: bool
 ) -> str:
-    """Iceberg's operation for the changes; it never says less than happened.
+    """Iceberg's operation for the changes; it never claims fewer changes than there were.
 
     Args:
         is_moving: rows from before are ADDED again, which no `append` may say.
@@ -473,8 +474,8 @@ def _operation(
     is_rewriting = bool(changes & REWRITING)
     if is_rewriting and is_deleting:
         is_adding = True
-    # A client that tries a commit again reads ADDED files of `append` and `overwrite` alone, and
-    # DELETED ones of the others alone.
+    # A client that repeats a commit reads ADDED files only of `append` and `overwrite`, and DELETED
+    # ones only of the others.
     return OPERATIONS[is_adding, is_deleting or (is_adding and (is_moving or is_rewriting))]
 
 
@@ -502,7 +503,7 @@ def _records(files: Iterable[RowsFile]) -> int:
 
 
 def _change(totals: Totals, snapshot_id: int, change: str, number: str) -> int:
-    """A total over what began (`added`) or ended (`removed`) at the snapshot itself."""
+    """A total over the rows that began (`added`) or ended (`removed`) at the snapshot itself."""
     event = getattr(totals, change)
     return getattr(event, number) if event and totals.changed_at == snapshot_id else 0
 
@@ -513,7 +514,7 @@ def properties(tags: Iterable[Tag], is_served: IsServed = is_table_property) -> 
     Args:
         is_served: whether a name is served as it is.
     """
-    # What clients have set comes last: they may change it.
+    # Clients' properties come last: they may change them.
     in_order = sorted(tags, key=lambda tag: is_of_clients(tag.key))
     return {
         property_name(tag.key, is_served): tag.value
@@ -528,7 +529,7 @@ def client_properties(tags: Iterable[Tag], is_served: IsServed = is_table_proper
 
 
 ADAPTED = "polynya.adapted-files"
-"""The property that says what data files have otherwise for the clients of the settings."""
+"""The property with the changes in data files for the clients of the settings."""
 
 
 def _properties(columns: list[Column], schemas: Schemas, mappings: Mappings) -> dict[str, str]:

@@ -111,7 +111,7 @@ def _add(history: Versions, schema: Schema, dialect: str, text: ViewText) -> Non
     time = ((text.begin_time or EPOCH) - EPOCH) // ONE_MILLISECOND
     version_id = client_version.get("version-id", text.begin_snapshot)
     version_ids = {version["version-id"] for version in history.versions}
-    # Else the view went back to an earlier version, which only the log says.
+    # Otherwise the view went back to an earlier version, which only the log shows.
     if version_id not in version_ids:
         time = client_version.get("timestamp-ms", time)
         default_catalog = client_version.get("default-catalog")

@@ -38,7 +38,7 @@ class UpdateNamespacePropertiesResponse(TypedDict):
     updated: list[str]
     removed: list[str]
     missing: list[str]
-    """What was to be removed and was not there."""
+    """The properties that were to be removed and did not exist."""
 
 
 ListTablesResponse = TypedDict(
@@ -103,4 +103,4 @@ PlanTableScanResult = TypedDict(
 Rehearsal = TypedDict(
     "Rehearsal", {"data-files": int, "rows": int, "deleted-rows": int, "left-behind": str}
 )
-"""A dry run of registerTable, which the specification has not."""
+"""A dry run of registerTable, which the specification does not have."""

@@ -20,7 +20,7 @@ from .schemas import Body, malformed
 Parsed = TypeVar("Parsed")
 
 Long = Annotated[int, Field(ge=-(2**63), lt=2**63)]
-"""A whole number of the specification; Python's have no limit, and may become no float."""
+"""A 64-bit number of the specification; Python's have no limit, and some cannot become floats."""
 
 SnapshotId = Long | None
 
@@ -70,12 +70,12 @@ def validated(kind: type[Parsed] | Any, thing: Any) -> Parsed:
     return parsed
 
 
-# JSON can have half a character of two, which no text can that is sent or logged.
+# JSON can have one half of a surrogate pair, which cannot be sent or logged as text.
 SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
 def _finite(text: str) -> float:
-    """A number, which `1e999` is not: no answer could repeat it."""
+    """A finite number: no answer could repeat `1e999`."""
     number = float(text)
     if math.isinf(number):
         raise ValueError(f"{text} is no number")
@@ -162,7 +162,7 @@ class Predicate:
     operation: str
     """The `type` in JSON."""
     field: str | int | None
-    """Its name or its id; None: not a field alone."""
+    """Its name or its id; None: a term that is not just a field."""
     values: tuple[Value, ...] = ()
 
 

@@ -1,8 +1,8 @@
-"""Bodies of reportMetrics under their names in the specification, and what a log line has of them.
+"""Bodies of reportMetrics under their names in the specification, and their fields in log lines.
 
-Iceberg Java and what is made of it (Spark, Flink, Trino) send a report after each scan and commit;
-PyIceberg and DuckDB send none. What a log line has of a scan that the server plans, and of a
-commit, is here too, so that all lines use the same words.
+Iceberg Java and the engines that use it (Spark, Flink, Trino) send a report after each scan and
+commit; PyIceberg and DuckDB send none. The fields of a scan that the server plans, and of a commit,
+are here too, so that all lines use the same words.
 """
 
 from collections.abc import Mapping
@@ -97,7 +97,7 @@ OPERATORS = {
     "starts-with": "starts with",
     "not-starts-with": "does not start with",
 }
-"""Predicates as people write them."""
+"""Operators as people write them."""
 
 NANOSECONDS = {
     "nanoseconds": 1,
@@ -112,7 +112,7 @@ NANOSECONDS = {
 
 
 def report_fields(thing: Any, *, with_values: bool) -> Fields | None:
-    """What a log line has of a client's report; None if it is of another kind.
+    """The fields of a log line about a client's report; None if it is of another kind.
 
     Args:
         thing: the body, as JSON.
@@ -144,7 +144,8 @@ def report_fields(thing: Any, *, with_values: bool) -> Fields | None:
 def plan_fields(
     request: planning.PlanTableScanRequest, answer: PlanTableScanResult, *, with_values: bool
 ) -> Fields:
-    """What a log line has of a scan that the server has planned: the files of the first answer."""
+    """The fields of a log line about a scan that the server has planned: files of the first
+    answer."""
     files = [task["data-file"] for task in answer["file-scan-tasks"]]
     snapshot = {} if request.snapshot_id is None else {"snapshot_id": request.snapshot_id}
     return {
@@ -158,8 +159,8 @@ def plan_fields(
 
 
 def commit_fields(request: CommitTableRequest) -> Fields:
-    """What a log line has of a commit to a table: its updates, and its snapshots as the client
-    counts them."""
+    """The fields of a log line about a commit to a table: its updates, and the client's numbers
+    about its snapshots."""
     added = [update.snapshot for update in request.updates if isinstance(update, AddSnapshot)]
     summaries = [snapshot.summary for snapshot in added]
     numbers = {
@@ -193,7 +194,7 @@ def _text(filter_: planning.Filter, *, with_values: bool) -> str:
             texts = [_text(part, with_values=with_values) for part in parts]
             if len(texts) < 2:
                 return texts[0] if texts else str(isinstance(filter_, planning.And)).lower()
-            # A chain of the same word is one level, so another chain within it is of the other.
+            # A chain of one operator is one level, so a chain within it has the other operator.
             return word.join(
                 f"({text})" if isinstance(part, planning.And | planning.Or) and part.parts else text
                 for part, text in zip(parts, texts, strict=True)

@@ -56,7 +56,7 @@ class RegisterTableRequest(Body):
     metadata_location: str
     overwrite: bool = False
     dry_run: bool = False
-    """Our own: nothing is written, and the answer says what would be."""
+    """Polynya's own: nothing is written, and the answer says what would be."""
 
 
 class CommitTableRequest(Body):

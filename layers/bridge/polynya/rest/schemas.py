@@ -19,8 +19,8 @@ Parsed = TypeVar("Parsed")
 
 
 class Body(BaseModel):
-    """A JSON object with names in kebab-case. Keys that are not known are ignored: the
-    specification may add some."""
+    """A JSON object with names in kebab-case. Unknown keys are ignored: the specification may add
+    some."""
 
     model_config = ConfigDict(
         alias_generator=lambda name: name.replace("_", "-"),
@@ -44,7 +44,7 @@ def parse(kind: type[Parsed], body: bytes) -> Parsed:
     # PostgreSQL's texts cannot hold one, but tags with JSON can: DuckDB 1.5.5 aborts its process
     # when it reads it in the metadata of a table.
     if NUL.search(body):
-        raise BadRequest("the body has a text with a NUL character; no text may have one")
+        raise BadRequest("a text of the body has a NUL character: remove it")
     try:
         return TypeAdapter(kind).validate_json(body)
     except ValidationError as error:
@@ -111,7 +111,7 @@ class Schema(Body):
 
 
 DEFAULT_GEOMETRY = {"geometry(ogc:crs84)"}
-"""How DuckDB spells the type `geometry`: with the coordinate reference system that it has."""
+"""DuckDB's spelling of the type `geometry`, with its coordinate reference system."""
 
 
 def type_of(type_: Type) -> types.Type:

@@ -1,4 +1,4 @@
-"""The table metadata of an Iceberg table that is registered, as far as it is read."""
+"""The parts that are read of the table metadata of a table that is registered."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ class SourceSnapshot(Snapshot):
 
 
 class SourceMetadata(Body):
-    """What `iceberg/metadata_file.py` gives of a metadata file."""
+    """The parts of a metadata file that `iceberg/metadata_file.py` returns."""
 
     format_version: int
     last_column_id: int = Field(ge=0, lt=2**31)

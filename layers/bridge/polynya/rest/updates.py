@@ -164,7 +164,7 @@ class RemoveStatistics(Body):
 
 
 class Advice(Body):
-    """What may be lost without any harm, because it was never kept."""
+    """An update of something that Polynya does not keep, so that it has no effect."""
 
     action: Literal["remove-schemas", "remove-partition-specs"]
 
@@ -203,7 +203,7 @@ Update = Annotated[
 ]
 
 LAST_ADDED = -1
-"""In set-current-schema and its siblings: the one that this commit added last."""
+"""In set-current-schema and similar updates: the one that this commit added last."""
 
 
 class AssertCreate(Body):
@@ -288,7 +288,7 @@ def _failure(requirement: Requirement, document: Mapping[str, Any]) -> str | Non
             expected, actual = str(uuid), document["table-uuid"]
             what = "UUID does not match: expected"
         case AssertRefSnapshotId(ref=ref, snapshot_id=expected):
-            # A requirement without an id says that there is no such reference.
+            # A requirement without an id requires that there is no such reference.
             actual = document["refs"].get(ref, {}).get("snapshot-id")
             what = f"reference {ref} has changed: expected id"
         case _:

@@ -1,8 +1,8 @@
 """The time that one request may take, shared by everything that it waits for.
 
-Connections and clients are opened once and serve many requests, so the budget is not passed to
-them: it is in the context (`contextvars`), where each wait reads how much time is left. A thread
-that works for a request runs in a copy of its context.
+Connections and clients are opened once and serve many requests, so they do not get the budget as an
+argument: it is in the context (`contextvars`), where each wait reads how much time is left. A
+thread that works for a request runs in a copy of its context.
 """
 
 import math
@@ -36,7 +36,7 @@ _current: ContextVar[Budget | None] = ContextVar("budget", default=None)
 
 
 def limited(seconds: float) -> AbstractContextManager[None]:
-    """Give the block a budget of so many seconds."""
+    """Give the block a budget of these seconds."""
     now = time.monotonic()
     return assigned(_current, Budget(now, now + seconds))
 
@@ -67,7 +67,7 @@ def budgeted(reserve_seconds: float) -> Callable[[Handler], Handler]:
     """Decorate a Lambda handler: each invocation has the time that Lambda gives it as its budget.
 
     Args:
-        reserve_seconds: what the budget leaves out, so that an error can be answered in time.
+        reserve_seconds: the time that is kept back, so that an error can be answered in time.
     """
 
     def decorate(handler: Handler) -> Handler:
@@ -86,7 +86,7 @@ class CircuitBreaker:
     """Open for 30 s after failures that took more than a second each."""
 
     def __init__(self, failures: int = 1) -> None:
-        """`failures`: how many in a row open it, without a success between them."""
+        """`failures`: how many failures in a row open it."""
         self._failures, self._limit = 0, failures
         self._open_until = -math.inf
 
@@ -107,7 +107,7 @@ class CircuitBreaker:
         self.record_success()
 
     def record_failure(self, seconds: float) -> None:
-        """Count a failure that took so long, if that is slow."""
+        """Count a failure that took these seconds, if that is slow."""
         if seconds < SLOW_SECONDS:
             return
         self._failures += 1

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, TypedDict
 
 REMEDY = "; correct the rows of the catalog, or restore it from a backup"
-"""The end of a sentence that names broken rows of the catalog: what to do about them."""
+"""The end of a message that names broken rows of the catalog: what the user can do."""
 
 
 class ErrorModel(TypedDict):
@@ -62,9 +62,9 @@ class RequestTimeout(PolynyaError):
 
 
 class IllegalArgument(BadRequest):
-    """A request about a view that contradicts itself, in the word of Iceberg's own server.
+    """A request about a view that contradicts itself, by the name that Iceberg's own server uses.
 
-    Not for tables: a client that reads this word keeps the files of its commit.
+    Not for tables: a client that gets this type keeps the files of its commit.
     """
 
     type = "IllegalArgumentException"
@@ -180,7 +180,7 @@ class NoSuchView(PolynyaError):
 
 
 class Expired(PolynyaError):
-    """What was asked for has expired. The specification has no type for it."""
+    """The requested events have expired. The specification has no type for it."""
 
     status = 410
     type = "SnapshotExpiredException"
@@ -208,7 +208,7 @@ class InvalidRange(PolynyaError):
 
 
 class NotModified(PolynyaError):
-    """If-None-Match names the file as it is."""
+    """If-None-Match names the current file."""
 
     status = 304
     code = "NotModified"
@@ -241,7 +241,8 @@ class Misconfigured(PolynyaError):
 def log_fields(error: BaseException) -> dict[str, Any]:
     """The fields of a log line about an unexpected error: its type, and where it was raised.
 
-    Its message is left out: libraries quote values that they cannot take, which can be a row's.
+    They do not include its message: libraries quote values that they cannot use, which may be from
+    rows.
     """
     frames = traceback.extract_tb(error.__traceback__)
     calls = (f"{Path(frame.filename).name}:{frame.lineno} {frame.name}" for frame in frames)
@@ -252,4 +253,4 @@ READ_ONLY = (
     "this catalog is read-only: `polynya serve --writes` lets clients write, on AWS the parameter "
     "Writes=yes"
 )
-"""What every write is answered with Forbidden where none is permitted."""
+"""The message with which every write is refused where none is permitted."""

@@ -1,8 +1,8 @@
 """Functions that a host may call in a process of its own, because they read what others wrote.
 
-A parser in C can end its process, and one that computes can hold the interpreter's lock. AWS gives
-each request an instance of a function, so that there they are called as they are; `polynya serve`
-answers many requests in a process, and hands them to others.
+A parser in C can end its process, and a long computation can hold the interpreter's lock. On AWS
+each request has an instance of a function to itself, so these functions are called directly;
+`polynya serve` answers many requests in one process, and calls them in other processes.
 """
 
 from collections.abc import Callable
@@ -16,7 +16,7 @@ from .errors import BadRequest
 
 
 class Ended(BadRequest):
-    """The process has ended before it answered: it was killed, or needed more than it may have."""
+    """The process has ended before it answered: it was killed, or exceeded its memory."""
 
 
 Run = Callable[..., Any]
@@ -32,7 +32,7 @@ def isolating(run: Run | None) -> AbstractContextManager[None]:
 
 
 def isolating_run() -> Run | None:
-    """What calls isolated functions for this request; a thread that works for it needs it, too."""
+    """The function that calls isolated functions for this request; its threads need it too."""
     return _run.get()
 
 

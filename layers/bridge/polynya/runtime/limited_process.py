@@ -1,7 +1,7 @@
 """A call in a process of its own, with limits of memory and time.
 
 For parsers in C: a short text can make them take gigabytes, or end their process. A call takes half
-a second, most of it to start, so that it is for what is rare, and no read needs one.
+a second, most of it to start a process, so it is used only for rare requests, and for no read.
 """
 
 import os
@@ -18,14 +18,14 @@ from .errors import OutOfTime, PolynyaError
 Answer = TypeVar("Answer")
 
 ENVIRONMENT = ("PATH", "LD_LIBRARY_PATH", "TMPDIR", "HOME", "LANG")
-"""What the process gets of the environment: it needs no credentials."""
+"""The variables of the environment that the process gets: it needs no credentials."""
 
 
 PATIENCE = 4
 """How many times its CPU time a call may take, because the machine is busy."""
 
 STARTED = b"started"
-"""What the process says before it calls the function."""
+"""The text that the process writes before it calls the function."""
 
 
 class Exceeded(Exception):
@@ -60,10 +60,10 @@ def call(function: Callable[..., Answer], *arguments: Any, seconds: int, megabyt
         )
     except subprocess.TimeoutExpired:
         budget.check()
-        # What the arguments cost is CPU time, and that limit is the process's own.
-        raise OutOfTime("the machine is too busy to parse what was sent; try again") from None
+        # The arguments can only cost CPU time, which the process limits itself.
+        raise OutOfTime("the machine is too busy to parse the request; try again") from None
     if not done.stdout.startswith(STARTED):
-        raise PolynyaError("the process that parses what was sent cannot be started")
+        raise PolynyaError("the process that parses the request cannot be started")
     if done.returncode:
         raise Exceeded
     is_answer, answer = pickle.loads(done.stdout.removeprefix(STARTED))
@@ -73,7 +73,7 @@ def call(function: Callable[..., Answer], *arguments: Any, seconds: int, megabyt
 
 
 def main(seconds: int, megabytes: int) -> None:
-    """Answer the call that stdin has."""
+    """Answer the call on stdin."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
     resource.setrlimit(resource.RLIMIT_AS, (megabytes << 20, megabytes << 20))

@@ -1,10 +1,10 @@
 """Metrics and the log of each invocation, and traces of it if they are switched on.
 
-In Lambda metrics are a line on stdout in CloudWatch's embedded metric format. Everywhere they go to
-whoever watches them in this context: `polynya serve` does. X-Ray gets the time of an answer and of
-its requests to AWS; its packages come with a layer of their own, and are imported only if it is
-switched on. OpenTelemetry gets a span of each answer, and within it of each time that is watched,
-if its package is there; without a provider that somebody has set up, it drops them.
+In Lambda metrics are a line on stdout in CloudWatch's embedded metric format. On every host they go
+to the watchers of this context, of which `polynya serve` is one. X-Ray gets the time of an answer
+and of its requests to AWS; its packages come with a layer of their own, and are imported only if it
+is switched on. OpenTelemetry gets a span of each answer, and within it of each time that is
+watched, if its package is there; without a provider that somebody has set up, it drops them.
 """
 
 import logging
@@ -58,11 +58,11 @@ class Invocation:
 
     def __init__(self) -> None:
         self.lake = ""
-        """One of the deployment, never a name that only a client knows; empty: none yet."""
+        """A lake of the deployment, never a name that a client made up; empty: none yet."""
         self._by_lake: EphemeralMetrics | None = None
 
     def begin(self, lake: str, *, is_one_of_several: bool) -> None:
-        """Report what follows by this lake."""
+        """Report the metrics that follow by this lake."""
         self.end()
         self.lake = lake
         if is_one_of_several and _is_on():
@@ -82,7 +82,8 @@ class Invocation:
         self._by_lake = None
 
 
-# An object that is changed, because what an event loop's task sets in its context ends with it.
+# An object that is changed: a variable that a task of an event loop sets in its context ends with
+# the task.
 _invocation: ContextVar[Invocation | None] = ContextVar("invocation", default=None)
 
 
@@ -93,19 +94,20 @@ def use_lake(name: str, *, is_one_of_several: bool) -> None:
 
 
 Watcher = Callable[[str, float, Mapping[str, str]], None]
-"""Gets the name of a metric, a value, and what distinguishes it from others of the name."""
+"""Gets the name of a metric, a value, and the labels that distinguish it from others of the
+name."""
 
-# On AWS nobody watches: there it would cost a custom metric for each operation and status.
+# On AWS there are no watchers: they would cost a custom metric for each operation and status.
 _watchers: ContextVar[tuple[Watcher, ...]] = ContextVar("watchers", default=())
 
 
 def watching(*watchers: Watcher) -> AbstractContextManager[None]:
-    """Give each value of the block to these, and to those who watch already."""
+    """Give each value of the block to these watchers, and to those of the context."""
     return assigned(_watchers, (*_watchers.get(), *watchers))
 
 
 def watched(function: Callable[[], object]) -> Callable[[], None]:
-    """A function for a thread of its own, whose values those get who watch now."""
+    """A function for a thread of its own, whose values go to the current watchers."""
     watchers = _watchers.get()
 
     def run() -> None:
@@ -116,7 +118,7 @@ def watched(function: Callable[[], object]) -> Callable[[], None]:
 
 
 def observe(name: str, value: float, **labels: str) -> None:
-    """Report a value to those who watch, and to CloudWatch by lake."""
+    """Report a value to the watchers, and to CloudWatch by lake."""
     current = _invocation.get()
     if current is not None:
         current.add(name, value)
@@ -152,7 +154,7 @@ def count_refusal(reason: str) -> None:
     observe("Refusals", 1, reason=reason)
     if not _is_on():
         return
-    # By itself: a dimension holds for all metrics that are written together.
+    # Written alone: a dimension applies to all metrics that are written together.
     with single_metric("Refusals", METRICS["Refusals"], 1, namespace=NAMESPACE) as refusals:
         refusals.add_dimension("service", SERVICE)
         refusals.add_dimension("reason", reason)
@@ -189,8 +191,8 @@ def _is_on() -> bool:
 def function_logger(service: str) -> Logger:
     """The log of a function: in Lambda for CloudWatch, elsewhere warnings on stderr.
 
-    The stdout of a program that imports a function is its own: nobody may read it, and then the
-    program stops when the pipe is full.
+    The stdout of a program that imports a function belongs to that program: if no one reads it, the
+    program would stop when the pipe is full.
     """
     json_line = partial(printable_json, default=str, separators=(",", ":"))
     if _is_in_lambda():
@@ -228,7 +230,7 @@ def traced(handler: Handler) -> Handler:
     from aws_lambda_powertools import Tracer
 
     tracer = Tracer(patch_modules=("botocore",))
-    # An answer may hold vended credentials.
+    # An answer may contain vended credentials.
     wrapped: Handler = tracer.capture_lambda_handler(handler, capture_response=False)
     return wrapped
 
@@ -262,7 +264,7 @@ SPANS: dict[str, tuple[str, str, dict[str, str]]] = {
 
 
 class Spans:
-    """Spans of OpenTelemetry. None has a name of a table, a value, a path or a message."""
+    """Spans of OpenTelemetry. No span has a name of a table, a value, a path or a message."""
 
     def __init__(self, trace: Any, extract: Callable[[Mapping[str, str]], Any]) -> None:
         """No span is made before it is needed.

@@ -1,7 +1,7 @@
-"""Names of namespaces: those of a DuckLake schema and of the schemas that it is in.
+"""Names of namespaces: of a DuckLake schema, and of the schemas that it is in.
 
-A name is a tuple everywhere inside: `("a.b",)` and `("a", "b")` are two namespaces, which a joined
-text could confuse. It becomes a text only at the edges: for people in DuckLake's form
+In the code a name is always a tuple: `("a.b",)` and `("a", "b")` are two namespaces, which one text
+could confuse. It becomes a text only at the edges: for people in DuckLake's form
 (https://ducklake.select/docs/stable/duckdb/advanced_features/nested_schemas), in paths of the REST
 catalog with its separator.
 """

@@ -15,16 +15,16 @@ END: Any = object()
 def prefetch(items: Iterator[Item], most: int) -> Generator[Item, None, None]:
     """The items in order. They are read in one other thread, within the caller's time budget.
 
-    What `items` reads from, a connection for instance, belongs to that thread until the last item
-    was given or this generator is closed; so use `contextlib.closing`. Closing waits for the read
-    that has begun.
+    The source of `items`, for instance a connection, belongs to that thread until the last item was
+    given or this generator is closed; so use `contextlib.closing`. Closing waits for the read that
+    has begun.
 
     Args:
         most: how many items may be read before the caller takes them.
 
     Raises:
-        Exception: what `items` raises, after the items before it. Closing raises it too: what
-            `items` reads from may be unusable then.
+        Exception: what `items` raises, after the items before it. Closing raises it too: the source
+            of `items` may then be unusable.
     """
     # The time budget of the request is in the context.
     context = copy_context()

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 Value = TypeVar("Value")
 
 BEYOND_ASCII = "\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff"
-"""Control characters, those that turn the direction of text, and what UTF-8 does not have."""
+"""Control characters, those that change the direction of text, and code points that UTF-8 lacks."""
 CONTROL = re.compile(f"[\x00-\x1f{BEYOND_ASCII}]")
 CONTROL_IN_LINES = re.compile(f"[\x00-\x09\x0b-\x1f{BEYOND_ASCII}]")
 CONTROL_IN_JSON = re.compile(f"[{BEYOND_ASCII}]")
@@ -25,7 +25,7 @@ def printable(text: str) -> str:
 
 
 def printable_lines(text: str) -> str:
-    """The same for a text of several lines, which are ours."""
+    """A printable text of several lines, whose line ends are Polynya's own."""
     return CONTROL_IN_LINES.sub(_escaped, text)
 
 
@@ -51,7 +51,7 @@ def printable_report(value: Value) -> Value:
 
 
 def printable_json(document: Any, **options: Any) -> str:
-    """JSON in which letters of all scripts stay; it means the same."""
+    """Printable JSON of the same meaning, in which letters of all scripts stay."""
     text = json.dumps(document, ensure_ascii=False, **options)
-    # json.dumps has escaped those of ASCII.
+    # json.dumps has escaped the control characters of ASCII.
     return CONTROL_IN_JSON.sub(lambda character: f"\\u{ord(character[0]):04x}", text)

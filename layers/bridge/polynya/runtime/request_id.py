@@ -24,7 +24,7 @@ def current_request_id() -> str:
 
 
 def add_request_id(record: logging.LogRecord) -> bool:
-    """Give a log line the id of its request: a filter of a handler, which keeps each line."""
+    """Give a log line the id of its request, as a filter of a handler that keeps every line."""
     if request_id := current_request_id():
         record.request_id = request_id
     return True

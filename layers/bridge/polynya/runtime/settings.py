@@ -192,15 +192,15 @@ SETTINGS = (
 SECONDS_PER_DAY = 86_400
 
 ROLE = re.compile(r"arn:[a-z-]+:iam::[^:\s]*:role/\S+")
-"""The ARN of a role; stores other than AWS's have names for accounts, or none."""
+"""The ARN of a role; in stores other than AWS's, the account is a name, or empty."""
 
 
 class Delivery(NamedTuple):
     """The defaults of a delivery."""
 
     snapshot_limit: int
-    """A listed snapshot costs `materialize` its files, `object-lambda` about 0.5 KB of the 6 MB
-    that Lambda may answer."""
+    """For each listed snapshot, `materialize` keeps its files; with `object-lambda` it takes about
+    0.5 KB of the 6 MB of an answer of Lambda."""
     client_snapshot_limit: int
     """The files of a snapshot that a client has committed were made then. If a commit takes longer
     than those of others, the client has to find the snapshot at which it began."""
@@ -245,18 +245,18 @@ Texts = Mapping[str, str]
 
 
 class EqualityDeleteLimits(NamedTuple):
-    """What a commit that deletes rows by key may cost."""
+    """The limits of a commit that deletes rows by key."""
 
     keys: int
     files: int
-    """The data files that are searched."""
+    """The most data files that are searched."""
     gigabytes: int
-    """What is read of their key columns."""
+    """The most that is read of their key columns."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileSettings:
-    """What the virtual files of a table depend on, besides the catalog's rows."""
+    """The settings on which the virtual files of a table depend, besides the catalog's rows."""
 
     virtual_prefix: str
     """The key prefix of all virtual files, without slashes around it."""
@@ -276,7 +276,7 @@ class FileSettings:
     clients: frozenset[str]
     """Some of `CLIENTS`."""
     custom_properties: frozenset[str]
-    """Names of properties of tables, and beginnings that end with an asterisk."""
+    """Names of properties of tables, or beginnings of names that end with an asterisk."""
 
     @classmethod
     def from_env(cls, environ: Mapping[str, str]) -> "FileSettings":
@@ -387,15 +387,15 @@ class Config:
 
     @property
     def equality_deletes(self) -> EqualityDeleteLimits:
-        """What a commit that deletes rows by key may cost."""
+        """The limits of a commit that deletes rows by key."""
         keys, files = self.equality_delete_keys, self.equality_delete_files
         return EqualityDeleteLimits(keys, files, self.equality_delete_gb)
 
     def check_data_path(self, data_path: str) -> None:
-        """Check where the lake's data is, as its catalog says.
+        """Check the data path in the lake's catalog.
 
         Raises:
-            Misconfigured: it is not where the settings say.
+            Misconfigured: it is not the one in the settings.
         """
         if self.data_path and not f"{data_path.rstrip('/')}/".startswith(self.data_path):
             raise Misconfigured(
@@ -440,7 +440,7 @@ class Config:
 
 
 def settings_in(environ: Mapping[str, str]) -> dict[str, str]:
-    """The settings of an environment, without all else that it has."""
+    """The settings of an environment, without its other variables."""
     return {s.name: environ[s.name] for s in SETTINGS if s.name in environ}
 
 
@@ -461,13 +461,13 @@ def _text(setting: Setting, environ: Mapping[str, str]) -> str:
 
 def _credentials(text: str) -> str:
     if text not in {"", "iam"} and not re.fullmatch("secret:.+", text):
-        # Without the text: somebody may have put the secret itself here, and this is logged.
+        # Without the text, because this is logged: the setting may have the secret itself.
         raise Misconfigured("DATABASE_CREDENTIALS must be `iam`, or `secret:` and a name or ARN")
     return text
 
 
 def _document_source(texts: Texts, name: str) -> str:
-    """A setting that names a document, or is one (`OperatorDocument`)."""
+    """A setting that names a document, or contains one (`OperatorDocument`)."""
     if texts[name] and not re.match(r"ssm:.|s3://[^/]+/.|file:.|\s*\{", texts[name]):
         raise Misconfigured(f"{name} must be ssm:NAME, s3://bucket/key, file:PATH or a JSON object")
     return texts[name]
@@ -536,7 +536,7 @@ def clients_of(text: str, delivery: str) -> frozenset[str]:
     """The clients that the setting CLIENTS names; none if `all` has no effect with the delivery.
 
     Raises:
-        Misconfigured: a client is not known, or the delivery cannot make up for anything.
+        Misconfigured: a client is unknown, or the delivery cannot make up for faults.
     """
     text = text.strip().lower()
     if text in ("", NONE):
@@ -561,9 +561,9 @@ def words_for(clients: frozenset[str]) -> list[str]:
 
 
 def chosen(clients: frozenset[str]) -> frozenset[str]:
-    """The clients that somebody has named one by one; nobody has if they are all of them.
+    """The clients that the setting names one by one; none if it names all of them.
 
-    Columns are hidden for these alone: all others would not see them either.
+    Columns are hidden for these alone: with `all`, no client would see the columns.
     """
     return clients if clients != CLIENTS else frozenset()
 

@@ -1,6 +1,7 @@
 """boto3 clients with timeouts, and AWS's errors as Polynya's.
 
-boto3 is imported when it is first needed, because that is slow; with SnapStart before the snapshot.
+boto3 is imported when it is first needed, because the import is slow; with SnapStart, before the
+snapshot.
 """
 
 import os
@@ -45,7 +46,7 @@ def read_seconds(service: str) -> float:
 
 
 class Keys(NamedTuple):
-    """A key of AWS, or of what is in its place."""
+    """A key of AWS, or of a store that stands in for it."""
 
     access_key: str
     secret_key: str
@@ -53,8 +54,8 @@ class Keys(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class AwsSettings:
-    """Where clients find AWS, or what is in its place. What is missing here is found as boto3 does,
-    in the variables of the environment and in files."""
+    """Where clients find AWS, or a service in its place. boto3 finds missing values in the
+    variables of the environment and in files."""
 
     region: str | None = None
     endpoints: Mapping[str, str] = field(default_factory=dict)
@@ -63,7 +64,7 @@ class AwsSettings:
 
     @classmethod
     def from_s3_endpoint(cls, endpoint: str | None, keys: Keys | None = None) -> "AwsSettings":
-        """Those of an S3, in the region that the environment names.
+        """The settings for an S3, in the region that the environment names.
 
         Args:
             endpoint: None: AWS.
@@ -82,7 +83,7 @@ class Clients:
         """Make none yet.
 
         Args:
-            settings: None: all is found as boto3 does.
+            settings: None: boto3 finds all of them.
         """
         self._settings = settings or AwsSettings()
         self._clients: dict[tuple[str, float], Any] = {}
@@ -126,7 +127,7 @@ class Clients:
         """The credentials of all clients as they are now; None: there are none.
 
         Raises:
-            BotoCoreError: they cannot be had.
+            BotoCoreError: boto3 cannot get them.
         """
         held = self._session().get_credentials()
         return None if held is None else held.get_frozen_credentials()
@@ -136,9 +137,9 @@ class Clients:
         return str(self._session().region_name or DEFAULT_REGION)
 
     def prepare(self) -> None:
-        """Read what all clients need, without asking anybody anything."""
+        """Read the files that all clients need, without a request."""
         for service in SERVICES:
-            # The session keeps the models that this reads. Without keys it would look for the
+            # The session keeps the models that this reads. Without keys boto3 would request the
             # role's.
             self._session().client(service, aws_access_key_id="none", aws_secret_access_key="none")
 
@@ -150,14 +151,14 @@ class Clients:
             read_timeout=read_seconds,
             retries={"total_max_attempts": ATTEMPTS, "mode": "standard"},
             max_pool_connections=AT_A_TIME,
-            # Signed URLs have an older signature otherwise, which not every S3 takes.
+            # Otherwise signed URLs have an older signature, which not every S3 accepts.
             signature_version="s3v4" if service == "s3" else None,
         )
         endpoint = self._settings.endpoints.get(service)
         client = self._session().client(service, endpoint_url=endpoint, config=config)
         if service == "sts":
             send_hash_of_body(client)
-        # Also before a second attempt.
+        # Also called before a second attempt.
         client.meta.events.register("before-send", lambda **_: budget.check())
         client.meta.events.register("before-call", _started)
         for event in ("after-call", "after-call-error"):
@@ -189,7 +190,7 @@ class Clients:
 def send_hash_of_body(client: Any) -> None:
     """Let a client sign the hash of each body as a header, as AWS's other SDKs do.
 
-    The STS of SeaweedFS takes no signature without it.
+    The STS of SeaweedFS accepts no signature without it.
     """
 
     def add(request: Any, **_: Any) -> None:
@@ -211,11 +212,11 @@ NOT_AVAILABLE = re.compile("AccessDenied|NotFound|NoSuch|UnrecognizedClient")
 
 
 def call(what: str, request: Callable[[], Any], use: str = "read") -> Any:
-    """The answer of AWS to a request.
+    """Send a request to AWS, and return the answer.
 
     Args:
         what: what the request reads, for the error's message.
-        use: what the request does with it: `read`, `written to`.
+        use: the use that the request makes of it: `read` or `written to`.
 
     Raises:
         Misconfigured: it does not exist, or this role may not use it so.
@@ -273,21 +274,23 @@ def region_of(environ: Mapping[str, str]) -> str:
 
 
 SLOW_MODULES = ("boto3", "numpy", "duckdb")
-"""What the functions import when they first need it; not each function has all of them."""
+"""The modules that functions import when they first need them; not each function has all."""
 
 SERVICES = ("dynamodb", "rds", "s3", "secretsmanager", "ssm", "sts")
-"""What requests ask for; botocore reads 10 MB of JSON to know them."""
+"""The services that requests use; botocore reads 10 MB of JSON about them."""
 
 
 def prepare_snapshots(*opens: Callable[[], object]) -> None:
     """With SnapStart, do before the snapshot what each instance would do before its first answer.
 
-    Lambda starts one instance, keeps a snapshot of its memory, and makes all others of it, even
-    weeks later. So nothing may be in it that is secret, that ends, or that has to differ: no
-    connection, no credentials, no time. What instances must not have in common is renewed after.
+    Lambda starts one instance, keeps a snapshot of its memory, and starts all others from it, even
+    weeks later. So the snapshot must not contain anything that is secret, ends, or must differ
+    between instances: no connection, no credentials, no time. The seeds of random numbers are
+    renewed afterwards.
 
     Args:
-        opens: read the settings and make what serves requests, without asking anybody anything.
+        opens: functions that read the settings and make the objects that serve requests, without a
+            request of their own.
     """
     if os.environ.get("AWS_LAMBDA_INITIALIZATION_TYPE") != "snap-start":
         return
@@ -303,12 +306,12 @@ def _prepare_snapshot(opens: Iterable[Callable[[], object]]) -> None:
         with suppress(ImportError):
             import_module(name)
     for open_ in opens:
-        with suppress(PolynyaError):  # a wrong setting: the first request is answered with it
+        with suppress(PolynyaError):  # a wrong setting: the first request gets this error
             open_()
 
 
 def _reseed() -> None:
     # It is seeded at its import, and chooses how long writers wait for each other.
     random.seed()
-    # OpenSSL asks the kernel once, and then seldom.
+    # OpenSSL gets its seed from the kernel once, and then seldom.
     ssl.RAND_add(os.urandom(48), 48)

@@ -31,17 +31,17 @@ class Page:
     """When each key was put or renewed, in seconds since 1970."""
 
     def covers(self, key: str) -> bool:
-        """Whether the page shows if the bucket has this key."""
+        """Whether the page shows that the bucket has, or does not have, this key."""
         if not key.startswith(self.folder) or key.encode() < self.first.encode():
             return False
         return self.last is None or key.encode() <= self.last.encode()
 
 
 COMMITTED_SECONDS = 60.0
-"""How long a commit believes that what was listed is there still."""
+"""How long a commit trusts a listing."""
 
 LOADED_SECONDS = 1.0
-"""How long a table that is loaded again believes it: a client takes as long to open the files."""
+"""How long a table that is loaded again trusts it: a client takes as long to open the files."""
 
 MOST_RECENT = 64
 """The number of folders whose listings are kept. A page takes some 300 kB."""
@@ -49,7 +49,7 @@ MOST_RECENT = 64
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """What S3 has answered about a bucket, so that it is not asked again."""
+    """The answers of S3 about the keys of a bucket, which are kept to save requests."""
 
     began: float = field(default_factory=time.monotonic)
     pages: list[Page] = field(default_factory=list)
@@ -62,7 +62,7 @@ class Listing:
         return key in self.put or (page is not None and key in page.modified)
 
     def page_of(self, key: str) -> Page | None:
-        """The page that shows if the bucket has this key; None: S3 was not asked."""
+        """The page that shows whether the bucket has this key; None: it was not listed."""
         # Keys are looked up in S3's order: mostly the newest page covers the next key too.
         return next((page for page in reversed(self.pages) if page.covers(key)), None)
 
@@ -131,7 +131,7 @@ class BucketStore:
 
     def _page(self, folder: str, first: str) -> Page:
         """The keys of a folder from this one on, up to a thousand."""
-        # S3 lists what is after a key: so from the one without its last character.
+        # S3 lists the keys after a given one: here, after this key without its last character.
         listed = self.direct and self.direct.keys_after(self.bucket, folder, first[:-1])
         modified, is_cut = listed or self._listed(folder, first[:-1])
         last = max(modified, key=str.encode, default=first) if is_cut else None
@@ -157,7 +157,8 @@ class BucketStore:
         client = self.s3()
         address = {"Bucket": self.bucket, "Key": key}
         try:
-            # S3 copies an object to itself only if something changes; there is no metadata.
+            # S3 copies an object to itself only if something changes: here its metadata, which
+            # stays empty.
             client.copy_object(**address, CopySource=address, MetadataDirective="REPLACE")
         except client.exceptions.ClientError as error:
             if status_code(error) in {403, 404}:
@@ -169,7 +170,7 @@ class BucketStore:
 logger = Logger(child=True)
 
 _listing: ContextVar[Listing | None] = ContextVar("listing", default=None)
-"""What the bucket has answered; None outside of `one_listing`."""
+"""The answers of the bucket; None outside of `one_listing`."""
 
 
 class DeliveryBucket:
@@ -223,7 +224,7 @@ class DeliveryBucket:
             _listing.reset(token)
 
     def list_again(self) -> None:
-        """Forget within `one_listing` what was listed: another process has put objects."""
+        """Forget the listing of `one_listing`, because another process has put objects."""
         if (listing := _listing.get()) is not None:
             listing.pages.clear()
 

@@ -97,7 +97,7 @@ class CacheStore:
                 Item={
                     "pk": {"S": _lease_key(key)},
                     "until": {"N": str(until)},
-                    # So that DynamoDB deletes the leases of processes that died.
+                    # DynamoDB then deletes the leases of processes that died.
                     "ttl": {"N": str(int(until) + 1)},
                 },
                 ConditionExpression="attribute_not_exists(pk) OR #until <= :now",
@@ -113,7 +113,7 @@ class CacheStore:
         self.dynamodb().delete_item(TableName=self.table, Key={"pk": {"S": _lease_key(key)}})
 
     def _drop(self, key: str, sha256: str) -> None:
-        # Only the broken item: another instance may have replaced it in the meantime.
+        # Delete only the broken item: another instance may have replaced it in the meantime.
         dynamodb = self.dynamodb()
         with suppress(dynamodb.exceptions.ConditionalCheckFailedException):
             dynamodb.delete_item(

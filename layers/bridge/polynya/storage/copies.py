@@ -1,4 +1,4 @@
-"""Copies of data files in S3 with another end. S3 copies all that stays."""
+"""Copies of data files in S3 with another end. S3 itself copies the part that stays."""
 
 from contextlib import suppress
 from typing import Any
@@ -10,7 +10,7 @@ from .objects import ErrorTable, S3Objects, translate_errors
 from .s3_locations import bucket_and_key
 
 SMALLEST_PART = 5 * 1024 * 1024
-"""The fewest bytes of a part but the last (S3, "Multipart upload limits")."""
+"""The fewest bytes of a part, except the last one (S3, "Multipart upload limits")."""
 
 PART = 64 * 1024 * 1024
 PARTS_AT_A_TIME = 8
@@ -74,7 +74,7 @@ def _copy_in_parts(
 def _parts(start: int) -> list[tuple[int, int, int]]:
     """The number of each part, its first byte, and the byte after its last."""
     count = -(-start // PART)
-    # Equal parts: a short one before the last would be refused.
+    # The parts are equal, because S3 refuses a short one before the last.
     ends = [start * n // count for n in range(count + 1)]
     return [(n + 1, ends[n], ends[n + 1]) for n in range(count)]
 

@@ -18,14 +18,14 @@ from .objects import LARGEST, S3Objects, check_range
 from .s3_locations import bucket_and_key
 
 AT_A_TIME = 48
-"""How many ranges are worth reading at the same time: S3 takes 20 ms for each."""
+"""The most ranges that are read at the same time: S3 takes 20 ms for each."""
 
 SIGNED_SECONDS = 60
-"""The shortest time for which a URL is signed. It is used at once, and by nobody else."""
+"""The shortest time for which a URL is signed. Only this process uses it, and at once."""
 
 
 class _Bucket(NamedTuple):
-    """How the objects of a bucket are asked for without boto3."""
+    """How to request the objects of a bucket without boto3."""
 
     connections: Any
     origin: str

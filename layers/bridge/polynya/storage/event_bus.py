@@ -1,7 +1,7 @@
-"""EventBridge, and the table that says up to which snapshot of a lake it has the events.
+"""EventBridge, and the table of the last snapshot of each lake whose events it has.
 
-The table has the key `pk` (text): one item for each lake. An item is never deleted, and has a
-number that nothing else knows, so the table is not the one of the cache, which may be emptied.
+The table has the key `pk` (text): one item for each lake. An item is never deleted, and its number
+is kept nowhere else, so this is not the table of the cache, which may be emptied.
 """
 
 import json
@@ -20,7 +20,8 @@ MOST_BYTES = 256 * 1024 - 1
 """The size of an entry ("Calculating Amazon EventBridge PutEvents event entry size")."""
 
 LEASE_SECONDS = 75
-"""Longer than an invocation may last (60 s): one that was ended holds nobody up for long."""
+"""Longer than an invocation may last (60 s), but short, so that others soon go on after one that
+was stopped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +44,8 @@ class Entry:
 class EventBus:
     """Puts events onto one bus, one in each request.
 
-    A request may have ten, of which EventBridge may take the second and not the first. A consumer
-    that keeps the last snapshot would then take the first, when it comes, for one that it has seen.
+    A request may have ten events, and EventBridge may accept the second and not the first. A
+    consumer that keeps the last snapshot would then ignore the first when it arrives later.
     """
 
     SOURCE = "polynya"
@@ -83,7 +84,7 @@ class EventBus:
 
 @dataclass(frozen=True, slots=True)
 class Positions:
-    """The last published snapshot of each lake, and who publishes its events now."""
+    """The last published snapshot of each lake, and the process that publishes its events now."""
 
     table: str
     dynamodb: Callable[[], Any]
@@ -93,7 +94,7 @@ class Positions:
 
     @contextmanager
     def turn(self, lake: str) -> Iterator["Turn | None"]:
-        """Within the block this process alone publishes events of a lake; None: another one does.
+        """Let this process alone publish events of a lake in the block; None: another one does.
 
         Raises:
             Misconfigured: there is no such table, or this role may not change it.
@@ -173,7 +174,7 @@ class Turn:
     _store: Callable[[int], None]
 
     def advance(self, snapshot_id: int) -> None:
-        """Note that all events up to a snapshot are published.
+        """Record that all events up to a snapshot are published.
 
         Raises:
             ServiceUnavailable: this process was so slow that another one has taken over.

@@ -33,7 +33,7 @@ PATIENCE_SECONDS = 20
 that is left."""
 
 SHORTEST_PAUSE, LONGEST_PAUSE = 0.01, 0.2
-"""How many seconds such a request waits before it looks again, at first and later."""
+"""How many seconds such a request waits before it reads the store again, at first and later."""
 
 
 class Store(Protocol):
@@ -47,7 +47,7 @@ class Store(Protocol):
 
 
 class Leases(Protocol):
-    """Who generates a file that is not stored."""
+    """Decides which instance generates a file that is not stored."""
 
     def lease(self, key: str) -> bool:
         """Whether the caller has the lease now, and so generates the file."""
@@ -57,11 +57,11 @@ class Leases(Protocol):
 
 
 class Cache(Protocol):
-    """What a table's files are read from and put into: `FileCache`, or that of `publish`."""
+    """The cache that has a table's files: `FileCache`, or the one of `publish`."""
 
     @property
     def is_listed(self) -> bool:
-        """Whether `missing` looks at a list of stored keys instead of reading each file."""
+        """Whether `missing` lists the stored keys instead of reading each file."""
 
     def get(self, key: str) -> bytes | None:
         """The bytes of a file; None if it is not cached."""
@@ -138,7 +138,7 @@ class FileCache:
         self._breaker = None if bucket is not None else budget.CircuitBreaker()
 
     def get_or_build(self, key: str, build: Callable[[], bytes]) -> bytes:
-        """The cached file, or what `build` gives, which is cached then.
+        """The cached file, or the one that `build` makes, which is then cached.
 
         If many instances need a file at the same time, one builds it and the others wait. If that
         instance dies, they wait until its lease ends, and another one builds the file.
@@ -157,7 +157,7 @@ class FileCache:
         try:
             body = build()
         except BaseException:
-            # Others would wait for a file that nobody generates.
+            # Otherwise other instances would wait for a file that no one generates.
             self._release(key)
             raise
         return self.put(key, body)
@@ -242,7 +242,7 @@ class FileCache:
         """The store's answer; `default` if it fails, or if the circuit breaker is open.
 
         Args:
-            message: what is logged if the store fails.
+            message: the text that is logged if the store fails.
         """
         if self._breaker is not None and self._breaker.is_open:
             return default
@@ -250,7 +250,7 @@ class FileCache:
             with self._breaker.watching() if self._breaker is not None else nullcontext():
                 return request()
         except Exception as error:
-            # Whatever it is: a broken cache may cost speed, never an answer.
+            # Any error: a broken cache may cost time, but no answer.
             logger.error(message, key=key, **log_fields(error))
             count("StoreFailures")
             return default

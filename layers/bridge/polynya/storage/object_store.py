@@ -1,4 +1,4 @@
-"""Where the lake's own files are read, written and copied: S3, or what a host has in its place."""
+"""Where the lake's own files are read, written and copied: S3, or a host's store in its place."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ class ObjectStore(ObjectReader):
 
 
 def s3_store(clients: Clients) -> ObjectStore:
-    """S3."""
+    """The store of files in S3."""
     objects, ranges = S3Objects(clients), RangeReader(clients)
     # A commit reads the footer of each file that it adds: boto3 takes twice the CPU time for a
     # range (decision 20).
@@ -37,7 +37,7 @@ def s3_store(clients: Clients) -> ObjectStore:
 
 
 def store_below(store: ObjectStore, data_path: str, staging: str) -> ObjectStore:
-    """The files of a lake alone: others are refused as `check_below` does.
+    """A store of the files of one lake, which refuses others as `check_below` does.
 
     Args:
         data_path: below which files are read and written; empty: all of them.

@@ -1,6 +1,6 @@
 """The lake's own files in S3, data files and delete files: read and written by location.
 
-S3's errors are raised as Polynya's, with what they mean for a file of the lake.
+S3's errors become Polynya's, with their meaning for a file of the lake.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -28,7 +28,8 @@ def body_of(answer: Mapping[str, Any], most: int = LARGEST) -> bytes:
         botocore.exceptions.BotoCoreError: S3 stops sending.
     """
     stream, pieces, left = answer["Body"], [], most + 1
-    # Reads on to the empty piece after the last one: then botocore checks that nothing is missing.
+    # It reads on to the empty piece after the last one, at which botocore checks that none is
+    # missing.
     while piece := stream.read(left):
         pieces.append(piece)
         left -= len(piece)
@@ -72,7 +73,7 @@ def translate_errors(what: str, by_status: ErrorTable) -> Iterator[None]:
     """Raise Polynya's errors instead of boto3's.
 
     Args:
-        what: what the requests do, for the message about a status that is not in the table.
+        what: the purpose of the requests, for the message about a status that is not in the table.
         by_status: the error for an HTTP status, and what it means.
 
     Raises:
@@ -186,7 +187,7 @@ class S3Objects:
 
 
 def check_range(first: int, end: int) -> None:
-    """Check a range of bytes, which a file may name that somebody else wrote.
+    """Check a range of bytes from a file that somebody else wrote.
 
     Raises:
         NoSuchKey: it has no bytes; S3 would send the whole object.
@@ -199,11 +200,11 @@ def check_range(first: int, end: int) -> None:
 
 
 def _read_errors(bucket: str) -> ErrorTable:
-    """What a status of GetObject means for a file that the catalog names."""
+    """The error for each status of GetObject, for a file that the catalog names."""
     return {
         404: (NoSuchKey, "a file that the catalog names is gone"),
         416: (NoSuchKey, "a file is shorter than the catalog says"),
-        # Not the key: directories of partitions hold values of rows.
+        # The messages do not have the key: directories of partitions contain values of rows.
         403: (
             Misconfigured,
             f"a file that the catalog names in the bucket {bucket!r}: either it is gone, or this "

@@ -1,4 +1,4 @@
-"""Documents of the operator, which settings name: the lakes, and who may what."""
+"""Documents of the operator that settings name: the lakes, and the authorization policy."""
 
 import json
 import time
@@ -14,11 +14,11 @@ from .s3_locations import bucket_and_key
 Content = TypeVar("Content")
 
 REFRESH_SECONDS = 60
-"""What is removed from a document ceases to apply within a minute."""
+"""A rule that is removed from a document stops applying within a minute."""
 
 
 class OperatorDocument(Generic[Content]):
-    """A document that a setting names, or is: in a file, in SSM, in S3, or its own text.
+    """A document in a file, in SSM or in S3 that a setting names, or in the text of the setting.
 
     In SSM there may also be the location in S3, for a document over 4 KB.
     """
@@ -34,7 +34,7 @@ class OperatorDocument(Generic[Content]):
         """It is read when it is needed.
 
         Args:
-            what: it is, for messages.
+            what: the kind of document, for messages.
             source: `file:PATH`, `ssm:NAME`, `s3://bucket/key` or the text.
             clients: of AWS; None: those of the environment.
             clock: seconds.
@@ -53,7 +53,7 @@ class OperatorDocument(Generic[Content]):
         """
         read, now = self._read, self._clock()
         if read is None or now - read[0] > REFRESH_SECONDS:
-            self._read = None  # an old one is not used while it cannot be read
+            self._read = None  # an old document is not used while the new one cannot be read
             text = self._text()
             is_same = read is not None and read[1] == text
             content = read[2] if read is not None and is_same else self._parse(text)

@@ -19,7 +19,7 @@ def bucket_and_key(location: str) -> tuple[str, str] | None:
 
 
 def is_below(location: str, directory: str) -> bool:
-    """Whether an object is below `s3://bucket/prefix/`, whatever a client makes of its key.
+    """Whether an object is below `s3://bucket/prefix/`, even if a client normalises its key.
 
     Args:
         directory: with a slash at its end; empty: everything is below it.
@@ -33,7 +33,7 @@ def is_below(location: str, directory: str) -> bool:
 
 
 def check_below(location: str, *directories: str) -> None:
-    """Check that a file of a lake is below its data path, or another place of its own (`is_below`).
+    """Check that a file is below the lake's data path, or another of its directories (`is_below`).
 
     Raises:
         Misconfigured: it is below none of them.

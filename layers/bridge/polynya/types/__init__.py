@@ -1,1 +1,1 @@
-"""The types: one record for each, by families, from which every table of types is derived."""
+"""The types: one record for each, grouped by family, from which every table of types is derived."""

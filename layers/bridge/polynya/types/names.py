@@ -1,4 +1,4 @@
-"""Types by their names, and what the records say of them.
+"""Types by their names, and the tables that follow from their records.
 
 `docs/exactness.md` is the list for users.
 """
@@ -26,7 +26,7 @@ DUCKLAKE: Mapping[str, DuckLakeType] = {
 FORMS: Mapping[str, IcebergType] = {
     type_.form: type_ for type_ in (*ICEBERG.values(), iceberg_decimal(38, 0)) if type_.form
 }
-"""The widest type of each form, which says how its literals are spelled and sorted."""
+"""The widest type of each form, whose record defines how literals are spelled and sorted."""
 
 INTEGERS = frozenset(name for name, type_ in DUCKLAKE.items() if type_.limit)
 FLOATS = frozenset(
@@ -44,7 +44,7 @@ UNORDERED = frozenset(name for name, type_ in DUCKLAKE.items() if type_.order is
 
 @lru_cache(maxsize=1024)
 def iceberg_type(name: str) -> IcebergType:
-    """The Iceberg type with this name; if it is unknown, a type of which nothing is certain."""
+    """The Iceberg type with this name; if it is unknown, a type that supports nothing."""
     if name in ICEBERG:
         return ICEBERG[name]
     parameters = precision_and_scale(name)
@@ -110,10 +110,10 @@ def value(type_name: str, text: str) -> Any:
 
 
 def default_json(type_name: str, text: str) -> Any:
-    """Make Iceberg's `initial-default` of DuckLake's `initial_default`, in JSON.
+    """Convert DuckLake's `initial_default` to Iceberg's `initial-default`, in JSON.
 
-    It applies to files that were written before the column was added. Never of `default_value`,
-    which is for new rows, and is the text 'NULL' if there is none.
+    It applies to files that were written before the column was added. `default_value` is never
+    converted: it is for new rows, and is the text 'NULL' if there is none.
     https://iceberg.apache.org/spec/#json-single-value-serialization
 
     Raises:
@@ -124,7 +124,7 @@ def default_json(type_name: str, text: str) -> Any:
 
 
 def default_text(type_name: str, value: Any) -> str:
-    """Make DuckLake's `initial_default` or `default_value` of a default of Iceberg in JSON.
+    """Convert a default of Iceberg in JSON to DuckLake's `initial_default` or `default_value`.
 
     Raises:
         ValueError: the type has no certain defaults, or the value is not of the type.
@@ -133,7 +133,8 @@ def default_text(type_name: str, value: Any) -> str:
     try:
         text = str(value).lower() if is_plain else iceberg_type(type_name).literal(value)
         text = texts.blob_text(bytes.fromhex(text)) if type_name == "binary" else text
-        # In statistics it is in UTC without saying so; natively it would be in the session's zone.
+        # Statistics have it in UTC without a zone, which native DuckLake would take for the
+        # session's zone.
         text += "+00" if type_name in ("timestamptz", "timestamptz_ns") else ""
         default_json(type_name, text)
     except (TypeError, ArithmeticError) as error:

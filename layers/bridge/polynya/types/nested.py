@@ -70,7 +70,7 @@ DUCKLAKE = (
         reason="variant needs format version 3, which not every client reads",
         duckdb="VARIANT",
         in_files=frozenset({"VARIANT", "VARIANT with shredded fields"}),
-        # DuckLake says that files with NULL have none.
+        # DuckLake's statistics have no NULL for files that have some.
         has_counts=False,
     ),
 )

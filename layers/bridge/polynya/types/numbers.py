@@ -9,7 +9,7 @@ from .records import DuckLakeType, IcebergType, Literal
 
 BOOLEANS = {"0": False, "1": True, "false": False, "true": True}
 
-# Not everything that Decimal reads: 1e999999999 would be an integer of a billion digits.
+# Decimal reads more: 1e999999999 would be an integer of a billion digits.
 NUMBER = re.compile(r"[+-]?[0-9]{1,40}(\.[0-9]{0,40})?|[+-]?\.[0-9]{1,40}")
 
 
@@ -58,7 +58,7 @@ def _finite(text: str) -> float:
 
 
 def hashed_as_long(number: int) -> bytes:
-    """The bytes that Iceberg hashes of an integer, a date or a time."""
+    """The bytes of an integer, a date or a time that Iceberg hashes."""
     return int(number).to_bytes(8, "little", signed=True)
 
 
@@ -233,7 +233,7 @@ def _integer(
         order=LONG.parse,
         limit=limit,
         in_files=SMALL_IN_FILES if iceberg is INT else IN_FILES,
-        # DuckLake hashes numbers without a sign otherwise than Iceberg.
+        # DuckLake hashes unsigned numbers differently from Iceberg.
         has_same_buckets=is_signed,
         spark=spark if is_signed else "",
         read_as="" if is_signed else spark,

@@ -32,7 +32,7 @@ class IcebergType:
     name: str
     """The specification's spelling: `int`, `long`, `decimal(9, 2)`, `timestamptz`, …"""
     ducklake: str = ""
-    """The DuckLake type of columns that clients add; empty: they cannot."""
+    """The DuckLake type of columns that clients add with this type; empty: they cannot."""
     format_version: int = 2
     """The first format version of tables that may have the type."""
     hive: str = ""
@@ -45,19 +45,19 @@ class IcebergType:
     to_bytes: Callable[[Any], bytes] = refuse_value
     """Binary single-value serialization of other values (specification, Appendix D)."""
     default: Callable[[str], Any] | None = None
-    """The JSON single value of the text of a default; None: it is what `parse` gives."""
+    """Converts the text of a default to its JSON single value; None: `parse` does."""
     has_loadable_default: bool = True
     """Whether PyIceberg can load a table that has a default of the type."""
     avro: Any = None
     """The Avro type of a partition value, with its logical type: without it DuckDB 1.5.5 aborts.
     None: no partition has values of the type."""
     has_identity: bool = False
-    """The partition values that DuckLake itself writes are certain: not those of floats (NaN, two
-    zeros), nor texts in the time zone of the writer."""
+    """Whether the partition values that DuckLake itself writes are certain: not those of floats
+    (NaN, two zeros), nor texts in the time zone of the writer."""
     truncated: Callable[[Any, int], Any] | None = None
-    """The transform `truncate` of a value and a width; None: there is none."""
+    """Applies the transform `truncate` to a value and a width; None: there is none."""
     hashed: Callable[[Any], bytes] | None = None
-    """The bytes that a bucket is computed of (specification, Appendix B); None: no buckets."""
+    """The bytes from which a bucket is computed (specification, Appendix B); None: no buckets."""
     parts: Mapping[str, Callable[[int], int]] = field(default_factory=dict)
     """The transforms that count years, months, days or hours from 1970 (in UTC)."""
     form: str | None = None
@@ -70,10 +70,10 @@ class IcebergType:
     """The type that a column may get later, by its name."""
     is_float: bool = False
     has_cut_bounds: bool = False
-    """Clients know that bounds may be cut, and so are no values."""
+    """Whether clients expect that bounds may be truncated, and so are no values."""
     has_bounds: bool = True
     has_counts: bool = True
-    """Clients may know how many values are NULL, and DuckLake's number is right."""
+    """Whether clients get the number of NULLs, because DuckLake's is right."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,11 +88,11 @@ class DuckLakeType:
     """The type that holds every value in existing Parquet files unchanged; None: the column is
     hidden, because a wrong type would not fail, it would read wrong rows."""
     reason: str = ""
-    """Why there is none, or why tables of version 2 do not show it, for the user."""
+    """Why there is none, or why tables of version 2 do not show it, in words for users."""
     duckdb: str = ""
     """DuckDB's name."""
     duckdb_1: str = ""
-    """The type of DuckDB 1.5 that reads the texts of values, if it has no such type itself."""
+    """The type with which DuckDB 1.5 reads the texts of values, if it lacks the type itself."""
     postgres: str = "varchar"
     """PostgreSQL's type of inlined values."""
     order: Callable[[str], Any] | None = None
@@ -102,28 +102,28 @@ class DuckLakeType:
     """Spells a value as DuckLake does in partition values, and in statistics, booleans excepted.
     Values are PyArrow's, with times as days or units since 1970."""
     limit: int = 0
-    """The first integer that is too large."""
+    """The smallest integer that is too large."""
     in_files: frozenset[str] = frozenset()
     """The types in clients' Parquet files, by DuckDB's names, that DuckLake and Iceberg clients
-    read exactly. Microseconds are not exact in a column of milliseconds, and bounds do not say so.
-    """
+    read exactly. Microseconds are not exact in a column of milliseconds, and bounds do not say
+    so."""
     has_same_buckets: bool = False
-    """DuckLake and Iceberg hash it alike (measured, 40 values each)."""
+    """Whether DuckLake and Iceberg hash it alike (measured, 40 values each)."""
     has_same_calendar: bool = False
-    """The calendar's parts are those in UTC."""
+    """Whether years, months, days and hours are computed in UTC."""
     decimals: int = 6
     """Decimal places of the seconds. DuckLake rounds finer values of an added file; Iceberg clients
     do not, and Java reads nanoseconds as microseconds."""
     has_counts: bool = True
-    """DuckLake writes right counts."""
+    """Whether DuckLake writes correct counts."""
     spark: str = ""
     """The Spark type whose new columns have this type."""
     read_as: str = ""
-    """If there is none: the Spark type, in DDL, that has all values of the column."""
+    """If there is none: the Spark type, in DDL, that can hold all values of the column."""
     accepts: tuple[str, ...] = ()
     """Other Spark types whose values are written: each value fits, or the job fails."""
     arrow: tuple[str, ...] = ()
-    """The function of PyArrow that makes the type with which DuckLake's Parquet files are written,
+    """The function of PyArrow that makes the type in which Parquet files for DuckLake are written,
     and its arguments."""
 
     @property

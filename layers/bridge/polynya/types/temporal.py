@@ -57,9 +57,9 @@ UTC_OFFSET = re.compile(r"[+]00(?::00)?$")
 
 
 def utc_timestamp(text: str) -> int:
-    """Parse a timestamp without a time zone, to whose text a writer may have added that of UTC.
+    """Parse a timestamp without a time zone, whose text may have the zone UTC all the same.
 
-    DuckDB, too, reads it so.
+    DuckDB reads it in the same way.
 
     Raises:
         ValueError: the text is not a timestamp of the years 1 to 9999, or has another time zone.
@@ -82,7 +82,7 @@ def timestamptz(text: str) -> int:
         raise ValueError(f"not in the years 1 to 9999 in UTC: {text!r}") from None
 
 
-# datetime has microseconds only: it reads what is before the fraction.
+# datetime has microseconds only: it reads the text before the fraction.
 SECONDS = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9:]{8})(?:\.([0-9]{1,9}))?(\+00(?::00)?)?")
 
 
@@ -126,7 +126,7 @@ def _time_of_day(micros: int) -> str:
 MICROS = "microseconds"
 
 MICROSECONDS = re.compile(r".*:[0-9]{2}(?:\.[0-9]{1,6})?(?:Z|[+-][0-9:]{5})?")
-"""A time of day without nanoseconds, which Python would cut off."""
+"""A time of day without nanoseconds, which Python would ignore."""
 
 
 def _date_text(literal: Literal) -> str:
@@ -379,11 +379,11 @@ DUCKLAKE = (
         text=_text_of_timestamp,
         in_files=frozenset({"TIMESTAMP_S"}),
         decimals=0,
-        # No equal buckets, as of milliseconds and nanoseconds: DuckLake and Iceberg hash them
+        # The buckets differ, as for milliseconds and nanoseconds: DuckLake and Iceberg hash them
         # differently.
         read_as="timestamp_ntz",
         accepts=("timestamp_ntz",),
-        # Parquet has no seconds; DuckLake writes microseconds too.
+        # Parquet has no seconds: DuckLake writes microseconds.
         arrow=("timestamp", "us"),
     ),
     DuckLakeType(
@@ -418,7 +418,8 @@ DUCKLAKE = (
         order=_or_infinite(timestamptz),
         text=lambda micros: _text_of_timestamp(micros, "+00"),
         in_files=frozenset({"TIMESTAMP WITH TIME ZONE"}),
-        # Not the same parts: DuckLake computes them in the time zone of the writer's session.
+        # Other years, months, days and hours: DuckLake computes them in the time zone of the
+        # writer's session.
         spark="timestamp",
         arrow=("timestamp", "us", "UTC"),
     ),
@@ -427,7 +428,7 @@ DUCKLAKE = (
         TIMESTAMPTZ_NS,
         reason=NANOSECONDS,
         duckdb="TIMESTAMPTZ_NS",
-        duckdb_1="TIMESTAMP_NS",  # in UTC: it adds the offset of a text
+        duckdb_1="TIMESTAMP_NS",  # in UTC: DuckDB adds the offset in a text
         in_files=frozenset({"TIMESTAMPTZ_NS"}),
         decimals=9,
     ),

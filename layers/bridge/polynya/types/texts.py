@@ -7,9 +7,9 @@ from .records import DuckLakeType, IcebergType, Literal
 
 
 def _string_text(literal: Literal) -> str:
-    if not isinstance(literal, str) or "\0" in literal:  # no text of PostgreSQL holds it
+    if not isinstance(literal, str) or "\0" in literal:  # PostgreSQL's texts cannot hold it
         raise TypeError(literal)
-    # A lone surrogate is no UTF-8: it raises a ValueError, and every file is kept.
+    # A lone surrogate is no UTF-8: it raises a ValueError, so that every file is kept.
     literal.encode()
     return literal
 
@@ -25,7 +25,7 @@ BLOB = re.compile(r"(?:[^\\\x80-\U0010FFFF]|\\x[0-9A-Fa-f]{2})*")
 
 
 def blob(text: str) -> bytes:
-    """Parse a BLOB as DuckDB writes it, which defaults are; statistics are in hexadecimal.
+    """Parse a BLOB as DuckDB writes it in defaults; statistics are in hexadecimal.
 
     Raises:
         ValueError: the text is not such a BLOB.

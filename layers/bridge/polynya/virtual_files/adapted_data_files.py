@@ -1,7 +1,7 @@
 """Data files adapted for clients: the lake's own bytes, then a new footer (`adaptations`).
 
-Only the end is generated and cached. `FileEnd` says which file it belongs to, so that a range can
-be read without the catalog.
+Only the end is generated and cached. `FileEnd` names the file to which it belongs, so that a range
+can be read without the catalog.
 """
 
 import logging
@@ -46,7 +46,7 @@ class FileEnd:
     location: str
     """That of the lake's own file."""
     start: int
-    """How many of its bytes come first."""
+    """How many of its bytes are at the beginning."""
     tail: bytes
 
     @property
@@ -61,7 +61,7 @@ class FileEnd:
 
     @classmethod
     def decoded(cls, body: bytes) -> "FileEnd":
-        """What `encoded` has made bytes of."""
+        """The record of `encoded` bytes."""
         numbers, _, texts = body.partition(b"\n")
         start, length = map(int, numbers.split())
         return cls(texts[:length].decode(), start, texts[length:])
@@ -90,7 +90,7 @@ class AdaptedDataFiles(FileKind):
         for file in data_files_of(lake, table_id, [data_file_id]).run(self.table.con):
             if name == self.table.names.data_file(file, snapshot_id):
                 adaptation = self.table.names.adaptation(file, snapshot_id)
-                assert adaptation is not None  # as it has a name
+                assert adaptation is not None  # because the file has a name
                 return self._end(file, adaptation, size).encoded()
         raise rewritten()
 
@@ -152,7 +152,7 @@ def _constants_of(values: tuple[str, ...], added: tuple[AddedField, ...]) -> tup
     """The columns of all files that lack the same ones.
 
     Args:
-        values: those that they have in all rows, as SQL of DuckDB.
+        values: the value that each has in all rows, as SQL of DuckDB.
     """
     columns = {}
     # A field with a default is in its struct, too, if the file may lack the whole struct; and no

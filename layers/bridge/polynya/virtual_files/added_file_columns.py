@@ -1,4 +1,4 @@
-"""What the footers of files say that ducklake_add_data_files added."""
+"""The columns in the footers of files that ducklake_add_data_files added."""
 
 import json
 from functools import partial
@@ -54,8 +54,8 @@ def converted_in_added_files(
     cache: Cache,
     reader: ObjectReader,
 ) -> dict[int, list[UnservableRange]]:
-    """Where columns are hidden because added files have finer values: one file of each mapping says
-    so. Raises: as `footer_columns`, for files that cannot be read now."""
+    """The snapshots at which columns are hidden because added files have finer values: one file of
+    each mapping is read. Raises: as `footer_columns`, for files that cannot be read now."""
     times = {column.column_id for column in history.columns if column.column_type == TIME}
     if not times.intersection(mappings.table_paths.values()):
         return {}

@@ -1,8 +1,7 @@
 """The files of one table as objects in a bucket, for the delivery `materialize`.
 
-An object may be gone, because a lifecycle rule or a person removed it. So each loadTable lists the
-objects, unless another one did within the last second, restores what is missing, and renews what is
-old.
+A lifecycle rule or a person may have removed an object. So each loadTable lists the objects, unless
+another one did within the last second, restores the missing ones, and renews the old ones.
 """
 
 from collections.abc import Iterator, Sequence
@@ -54,13 +53,13 @@ class BucketFiles:
     """Those of snapshots of which only the summary is left; they refer to no other file."""
 
     def ensure(self, *, is_committed: bool = False) -> list[str]:
-        """Put into the bucket what is missing of these and of all files to which the lists refer.
+        """Put those of these files, and of all files to which the lists refer, that are missing.
 
-        Gives the keys of all of them.
+        Returns the keys of all of them.
 
         Args:
-            is_committed: this process has just committed the newest snapshot. Its files are not
-                there; what was there within the last minute is not looked for again.
+            is_committed: this process has just committed the newest snapshot, so its files are
+                missing; files that were listed within the last minute are not listed again.
 
         Raises:
             ServiceUnavailable: the bucket does not answer, or it takes longer than a request may.

@@ -1,4 +1,4 @@
-"""The virtual files of one table in the cache, and what each kind of them can do.
+"""The virtual files of one table in the cache, and the operations of each kind of them.
 
 A manifest list holds the length of its manifests, and a manifest that of its delete files. So a
 summary is cached beside each file: a list of many manifests, one of which is new, does not read the
@@ -40,7 +40,8 @@ class FileKind(ABC):
         """The bytes of a file.
 
         Raises:
-            NoSuchKey: the rows of the catalog give no file of this name: they were rewritten.
+            NoSuchKey: the rows of the catalog were rewritten, and no longer give a file of this
+                name.
             Refused: it cannot be built exactly.
             ServiceUnavailable: building the files to which it refers takes longer than one request
                 may.
@@ -48,7 +49,7 @@ class FileKind(ABC):
 
 
 def rewritten() -> NoSuchKey:
-    """The answer to a name that the rows of the catalog gave once."""
+    """The answer to a name that the rows of the catalog no longer give."""
     return NoSuchKey("DuckLake has rewritten this part of the table's history")
 
 
@@ -75,7 +76,7 @@ class CachedFiles:
         return files
 
     def check_time(self, what: str, built: int, total: int) -> None:
-        """Stop a build that takes too long. What is built is cached, so the next request goes on.
+        """Stop a build that takes too long. Built files are cached, so the next request goes on.
 
         Args:
             what: the kind of files, for the error's message.
@@ -100,13 +101,14 @@ class CachedFiles:
         return self.put_many([(name, body)])[0]
 
     def put_many(self, files: Iterable[tuple[Name, bytes]]) -> list[bytes]:
-        """As `put`, for each file in order; the files and their summaries are put side by side."""
+        """As `put`, for each file in order; the files and their summaries are put in parallel."""
         files = list(files)
         new: dict[str, bytes] = {}
         for name, body in files:
             summary_of = self.kinds[name.kind].summary
             summary = None if summary_of is None else summary_of(body)
-            # No list refers to a manifest without entries: its summary, which says so, is enough.
+            # No list refers to a manifest without entries: its summary, which shows that, is
+            # enough.
             if summary is None or not _is_empty(summary):
                 new[self.table.key(name)] = body
             if summary is not None:
@@ -127,7 +129,7 @@ class CachedFiles:
             # A summary is smaller than its file, and is needed next.
             missing = set(self._cache.missing(summarized))
             return [name for name, key in zip(names, summarized, strict=True) if key in missing]
-        # Each may be gone without the other.
+        # Either may be missing without the other.
         missing = set(self._cache.missing(list(dict.fromkeys([*keys, *summarized]))))
         by_name = zip(names, keys, summarized, strict=True)
         gone = {name: summary for name, key, summary in by_name if key in missing}

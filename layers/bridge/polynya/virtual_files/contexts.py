@@ -1,7 +1,7 @@
-"""What the virtual files of all tables share in a process, and what those of one table share.
+"""The context that virtual files of all tables share in a process, and the one of a table.
 
-`BuildContext` holds what files are built with besides the rows of the catalog: the settings, the
-cache, the metadata documents built last, and which virtual files each virtual file refers to.
+`BuildContext` has all from which files are built besides the rows of the catalog: the settings, the
+cache, the last metadata documents, and the virtual files to which each virtual file refers.
 `TableContext` follows from a table's history without a query.
 """
 
@@ -112,7 +112,7 @@ Result = TypeVar("Result")
 
 
 class StateCache:
-    """What the last requests have read, for requests that see the same or a later state."""
+    """Results of the last requests, for requests that see the same or a later state."""
 
     def __init__(self, capacity: int = READS) -> None:
         """`capacity`: the number of results."""
@@ -121,11 +121,11 @@ class StateCache:
         self._lock = Lock()
 
     def get_or_read(self, lake: Lake, key: Hashable, read: Callable[[], Result]) -> Result:
-        """What `read` gives, or gave in a transaction that saw the same state as this one.
+        """The result of `read`, now or in a transaction that saw the same state as this one.
 
         Args:
             lake: as this transaction sees it.
-            key: what is read, with everything on which it depends besides the state.
+            key: names the result, with everything on which it depends besides the state.
         """
         if lake.state is None:
             return read()
@@ -135,14 +135,15 @@ class StateCache:
         return result
 
     def current(self, lake: Lake, key: Hashable) -> Any:
-        """What was read under a key in the same state; None: nothing."""
-        # With the snapshot, so that on a server that only resembles PostgreSQL no commit is missed.
+        """The result under a key in the same state; None: there is none."""
+        # The snapshot is compared too, so that no commit is missed on a server that only resembles
+        # PostgreSQL.
         state = lake.state, lake.snapshot_id
         *read_in, result = self._results.get(key, (None, None))
         return result if lake.state is not None and tuple(read_in) == state else None
 
     def earlier(self, lake: Lake, key: Hashable) -> Earlier[Any] | None:
-        """What was read last under a key, if it is known which transactions have written since."""
+        """The last result under a key, if it is known which transactions have written since."""
         state, _, result = self._results.get(key, (None, None, None))
         if state is None or lake.state is None:
             return None
@@ -150,7 +151,7 @@ class StateCache:
         return None if transactions is None else Earlier(result, transactions)
 
     def keep(self, lake: Lake, key: Hashable, result: Any) -> None:
-        """Keep for `earlier` what this transaction has read."""
+        """Keep a result of this transaction for `earlier`."""
         if lake.state is not None and lake.state.is_committed:
             self._put(lake.state, lake.snapshot_id, key, result)
 
@@ -163,14 +164,14 @@ class StateCache:
 
 
 class RowIds(NamedTuple):
-    """What the catalog says of the row ids of a table."""
+    """The row ids of a table, by the catalog."""
 
     assigned: Sequence[AssignedRowIds]
     next_row_id: int
 
 
 class Source(NamedTuple):
-    """What a document is built from, except the current time."""
+    """The values from which a document is built, except the current time."""
 
     history: TableHistory
     schemas: Schemas
@@ -196,7 +197,7 @@ class MetadataCache:
         row_ids: RowIds | None = None,
         clients: frozenset[str] | None = None,
     ) -> TableMetadata:
-        """The document of this history: the cached one, or what `build` gives.
+        """The document of this history: the cached one, or a new one from `build`.
 
         Args:
             unservable: the snapshots that the document leaves out.
@@ -211,7 +212,8 @@ class MetadataCache:
         # A document does not depend on the lake's newest snapshot.
         table_history = replace(history, lake=replace(history.lake, snapshot_id=0), snapshot_id=0)
         source = Source(table_history, schemas, unservable, row_ids)
-        # One for those who see the columns that need version 3, one for the others.
+        # One document for clients that see the columns which need version 3, and one for the
+        # others.
         key = history.table.table_uuid, schemas.format_version > 2, clients
         cached, cached_until_ms, document = self._documents.get(key, (None, 0.0, None))
         if document is None or cached != source or cached_until_ms <= now_ms:
@@ -226,7 +228,7 @@ class MetadataCache:
 
 def same_until(history: TableHistory, now_ms: float) -> float:
     """Until when the document of now depends on the catalog alone, in milliseconds since 1970."""
-    # It says "now" for times to come.
+    # The document has the current time in place of future ones.
     if any(_milliseconds(snapshot) > now_ms for snapshot in history.snapshots):
         return now_ms
     return shown_until(history.tags, now_ms)
@@ -237,15 +239,16 @@ def _milliseconds(snapshot: Snapshot) -> float:
 
 
 BuildElsewhere = Callable[[str], object]
-"""Builds the file of a key in another process, and puts what it refers to into the same store."""
+"""Builds the file of a key in another process, and puts the files to which it refers into the same
+store."""
 
 RunSoon = Callable[[Callable[[], object]], object]
-"""Runs something beside the request, or not at all if there is too much to do."""
+"""Runs a function beside the request, or not at all if there is too much to do."""
 
 
 @dataclass(frozen=True, slots=True)
 class BuildContext:
-    """What the files of all tables of a lake share. It is made once in a process."""
+    """The context of the files of all tables of a lake. It is made once in a process."""
 
     settings: FileSettings
     location: Callable[[str], str]
@@ -263,7 +266,7 @@ class BuildContext:
     build_soon: Callable[[str], object] | None = None
     """Builds the file of a key that will be asked for soon; None: it is built when it is read."""
     generates_when_read: bool = False
-    """Clients get every virtual file that has a name, not only those that were put somewhere."""
+    """Clients get every virtual file that has a name, not only those that were put into a store."""
     documents: MetadataCache = field(default_factory=MetadataCache)
     references: ReferenceCache = field(default_factory=ReferenceCache)
     states: StateCache = field(default_factory=StateCache)
@@ -313,7 +316,7 @@ def build_context(
 
 @dataclass(frozen=True, slots=True)
 class TableContext:
-    """What all files of a table are built from, within one transaction."""
+    """The context from which all files of a table are built, within one transaction."""
 
     con: Connection
     context: BuildContext
@@ -445,7 +448,7 @@ def _schemas(
     if shows_version_3 is None:
         when = settings.format_version_3
         shows_version_3 = when == "always-shown" or without.least_version > 2
-        # What wrote the files is looked up only if it matters.
+        # The programs that wrote the files are looked up only if they matter.
         if_needed = when == "when-needed" and not shows_version_3 and is_refused(without)
     else:
         if_needed = False
@@ -505,7 +508,7 @@ def table_context(
     shown = shown_to_all = shown_to(settings.clients)
     if clients is not None and clients != settings.clients:
         shown = shown_to(clients)
-    # Other files than everybody gets have other names.
+    # Files that only some clients get have names of their own.
     clients = None if shown == shown_to_all else clients
     return TableContext(
         con=con,

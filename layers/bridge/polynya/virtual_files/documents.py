@@ -33,7 +33,7 @@ OUTSIDE = (
     "the added file {location} is neither in S3 nor below the lake's data path, and clients can "
     "read nothing else: copy it below the data path and add it from there, or insert its rows"
 )
-"""Such a file is not served even if it exists: a catalog could name any file of this machine."""
+"""Such a file is not served even if it exists: a catalog could name any file on this machine."""
 
 UPWARDS = (
     "the added file {location} has /../ in its path, which clients take for a part of the key: add "
@@ -146,7 +146,7 @@ class Documents(FileKind):
         return unservable_defaults(
             columns,
             lacking.run(self.table.con),
-            # Of a column in a list or a map the files that lack it are asked for one by one.
+            # For a column in a list or a map, the files that lack it are read one by one.
             {group: life for group, life in groups.items() if group.mapping_id is None}
             if fills_added and names.filled_in.issuperset(column.column_id for column in columns)
             else groups,

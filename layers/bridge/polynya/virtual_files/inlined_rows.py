@@ -1,4 +1,4 @@
-"""The inlined rows of a table as Parquet files, and which rows a commit means by file and position.
+"""The inlined rows of a table as Parquet files, and the rows that a commit names in them.
 
 Clients name a row by its file and its position in it. DuckLake names inlined rows by their ids.
 """
@@ -101,7 +101,7 @@ class InlinedRows(FileKind):
         """
         key = (part, snapshot_id)
         if key not in self._read:
-            # A name that somebody asks for may have any number for the part.
+            # A requested name may have any number for the part.
             self._read[key] = self._groups(part, snapshot_id) if part in BEGIN_SNAPSHOTS else {}
         return self._read[key]
 

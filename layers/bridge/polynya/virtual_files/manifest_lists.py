@@ -17,7 +17,7 @@ from .manifests import cache_manifests, manifests_at
 from .names import Manifest, Name
 
 NO_SNAPSHOT = 0
-"""DuckLake's first snapshot, which no table has."""
+"""DuckLake's first snapshot, at which there are no tables."""
 LIVE = ("added_files_count", "existing_files_count")
 """The fields of a summary that count the entries which are not deleted."""
 
@@ -32,7 +32,7 @@ class LiveFiles:
         self._counts = [0, *accumulate(event.sign * event.files for event in data)]
 
     def check(self, snapshot_id: int, listed: Iterable[tuple[Manifest, Summary]]) -> None:
-        """Compare with the manifests of a snapshot's list: a cached one may be of other files.
+        """Compare with the manifests of a snapshot's list: a cached manifest may be of other files.
 
         Raises:
             PolynyaError: the list would have too many files, or too few.
@@ -105,8 +105,8 @@ class ManifestLists(FileKind):
 class ExpiredLists(FileKind):
     """The manifest lists of snapshots that have only a summary left.
 
-    Who looks for what such a snapshot has added finds nothing. Whoever reads its rows must not get
-    an empty table: the list names one manifest, which does not exist.
+    A reader of the files that such a snapshot has added finds none. A reader of its rows must not
+    get an empty table, so the list names one manifest, which does not exist.
     """
 
     kind = "expired-list"

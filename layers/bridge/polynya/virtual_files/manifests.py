@@ -227,7 +227,7 @@ class DataManifests(Manifests):
         shown, tells_since = {}, self.table.names.tells_since
         for file in files_of(columns):
             is_gone = file.end_snapshot is not None and file.end_snapshot <= chunk.version
-            # DELETED by the name that it had before.
+            # Listed as DELETED under the name that it had before.
             snapshot_id = chunk.window.base_id if is_gone else chunk.version
             if (name := self.table.names.data_file(file, snapshot_id)) is not None:
                 since = name.snapshot_id if tells_since else file.begin_snapshot
@@ -254,7 +254,7 @@ def _runs(chunks: Iterable[Chunk]) -> Iterator[list[Chunk]]:
 def doubts(
     table: TableContext, snapshot_id: int, most_chunks: int | None = None
 ) -> "Iterator[Doubt]":
-    """What the data manifests of a snapshot leave out, because it cannot be true or may not be.
+    """The statistics that data manifests of a snapshot omit, because they are, or may be, wrong.
 
     Args:
         most_chunks: of more chunks of files, some parts are read, which are spaced evenly, the
@@ -286,7 +286,7 @@ Item = TypeVar("Item")
 
 
 def sampled(items: Sequence[Item], most: int | None) -> list[Sequence[Item]]:
-    """All items, or of more than `most` some parts, evenly spaced, with the first and the last."""
+    """All items; if there are more than `most`, evenly spaced parts with the first and the last."""
     if most is None or len(items) <= most:
         return [items]
     size = max(1, most // PARTS)
@@ -395,7 +395,7 @@ class DeletesManifests(EntryManifests):
         _, first, last, _, snapshot_id = manifest.name.numbers
         base_id = manifest.window.base_id
         live = self._deletes_at(snapshot_id, (first, last))
-        # Nobody saw those of a snapshot with a broken row, and nobody could read them.
+        # Those of a snapshot with a broken row were never served, and could not be read.
         was_seen = unservable_reason(self.table.history.unservable, base_id) is None
         is_changed = base_id < snapshot_id and was_seen
         before = self._deletes_at(base_id, (first, last)) if is_changed else {}
@@ -419,7 +419,7 @@ class DeletesManifests(EntryManifests):
         tuples = self._tuples(manifest)
         of_names = {name: tuples[d.data_file.data_file_id] for name, d in by_name.items()}
         names = [name for name, (spec, _) in of_names.items() if spec == manifest.spec]
-        # Not by their names: that would read the rows again, for each delete file.
+        # They are not built by their names: that would read the rows again for each delete file.
         body = self.files.files_of(listed_kind(self.table)).body
         summaries = self.files.summaries(names, lambda name: body(by_name[name]))
         return [
@@ -461,9 +461,9 @@ MANIFESTS: dict[str, type[Manifests]] = {
 
 
 COST = {"data": 0.05, "deletes-manifest": 3, "rows-manifest": 0.02}
-"""About how many milliseconds of CPU a manifest takes for each file, or inlined row, in it."""
+"""The approximate CPU time in milliseconds of a manifest for each file, or inlined row, in it."""
 LONG = 200
-"""In milliseconds: half of what it takes to start a process that builds manifests."""
+"""In milliseconds: half of the time to start a process that builds manifests."""
 
 
 def cache_manifests(
@@ -496,7 +496,7 @@ def _build_elsewhere(files: CachedFiles, manifest_list: Name) -> bool:
     context = files.table.context
     if context.build_elsewhere is None:
         return False
-    with suppress(NoSuchKey):  # it sees a later state of the catalog than this transaction
+    with suppress(NoSuchKey):  # the process may see a later state of the catalog
         context.build_elsewhere(files.table.key(manifest_list))
     if context.bucket is not None:
         context.bucket.list_again()

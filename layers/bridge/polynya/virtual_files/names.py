@@ -5,10 +5,10 @@
 
 `earlier` is the metadata document of a state before the one that its log belongs to.
 
-A key holds all that the file's bytes depend on: the generator's version, the table, the snapshot,
-and a fingerprint of the catalog rows that the file is built from; before the fingerprint `v3`, if
-the table shows columns that need format version 3, and has other files for those who do not see
-them; and the clients that the warehouse names, if others get other files. Names follow from the
+A key has all on which the file's bytes depend: the generator's version, the table, the snapshot,
+and a fingerprint of the catalog rows from which the file is built. Before the fingerprint is `v3`,
+if the table shows columns that need format version 3 and has other files for clients that do not
+see them; and the clients that the warehouse names, if others get other files. Names follow from the
 table's history alone, without a query.
 """
 
@@ -39,9 +39,9 @@ from ..runtime.errors import Misconfigured, NoSuchKey
 from ..runtime.settings import clients_of, words_for
 
 GENERATOR = "g3"
-"""The generator's version: it changes if the same rows are to give other bytes. What compresses
-Avro and what writes Parquet is in the fingerprints instead: cached files of others can still be
-read."""
+"""The generator's version, which changes when the same rows have to give other bytes. The versions
+of the compressor of Avro and of the writer of Parquet are in the fingerprints instead: cached files
+of other versions can still be read."""
 
 
 class Kind(NamedTuple):
@@ -108,7 +108,7 @@ class Name:
     shows_version_3: bool = False
     """The table shows columns that need format version 3."""
     clients: frozenset[str] | None = None
-    """The clients whose faults it makes up for; None: those of the settings."""
+    """The clients whose faults the file makes up for; None: those of the settings."""
 
     @property
     def snapshot_id(self) -> int:
@@ -149,7 +149,7 @@ def parse(key: str, prefix: str) -> Name:
 
 
 def _clients(text: str) -> frozenset[str] | None:
-    """Raises NoSuchKey: they are no clients."""
+    """The clients in a name. Raises NoSuchKey: the text names none."""
     if not text:
         return None
     try:
@@ -175,7 +175,7 @@ class Manifest:
 
 
 class ShownTable(NamedTuple):
-    """What clients get of a table, as far as it follows from which clients they are."""
+    """The form of a table for certain clients."""
 
     schemas: Schemas
     published: Schemas
@@ -186,7 +186,7 @@ class ShownTable(NamedTuple):
     """It shows columns that need format version 3, which others do not see."""
     partitions: Partitions
     adaptations: Adaptations | None
-    """What data files have otherwise; None: they stay as they are."""
+    """The changes in data files; None: there are none."""
 
 
 class VirtualFileNames:
@@ -206,7 +206,7 @@ class VirtualFileNames:
         Args:
             location: of the table, below which its virtual files are.
             chunk_files: how many data files a manifest lists, on average.
-            clients: mark the names, because others get other files.
+            clients: are part of the names, because others get other files.
         """
         self._clients = clients
         self._shows_version_3 = shown.shows_version_3
@@ -219,7 +219,7 @@ class VirtualFileNames:
             schema.schema_id: fingerprint(schema.json()) for schema in shown.schemas.distinct()
         }
         self._chunk_files = chunk_files
-        # What else the bytes depend on: the names of virtual files, and where data is.
+        # The bytes also depend on the names of virtual files and the locations of data.
         table, format_version = history.table, shown.published.format_version
         self._origin = (
             GENERATOR,
@@ -386,7 +386,7 @@ class VirtualFileNames:
         return self._name("rows", (ALL, number, manifest.snapshot_id), manifest.fingerprint)
 
     def adaptations_at(self, snapshot_id: int) -> tuple[Any, ...]:
-        """The changes in data files at a snapshot; empty if none of them has a name here."""
+        """The changes in data files at a snapshot; empty if the table has no adapted files."""
         return self._adaptations.fingerprint_parts(snapshot_id) if self._adaptations else ()
 
     def adapted_at(self, snapshot_id: int) -> str:

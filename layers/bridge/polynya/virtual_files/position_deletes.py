@@ -59,10 +59,10 @@ class Deletes:
 
     @property
     def changed_at(self) -> int:
-        """The newest snapshot, up to `snapshot_id`, that changed them."""
+        """The newest snapshot, up to `snapshot_id`, that changed the deletes."""
         stored = [max(file.begin_snapshot, file.partial_max or 0) for file in self.stored]
         inlined = [row.begin_snapshot for row in self.inlined]
-        # Clients apply no deletes that are older than their data file, and DuckLake applies them.
+        # Clients do not apply deletes that are older than their data file, but DuckLake does.
         own = [self.data_file.partial_max or 0, self.data_file.begin_snapshot]
         # `partial_max` may be a later snapshot.
         return min(self.snapshot_id, max(stored + inlined + own))
@@ -226,10 +226,10 @@ def _positions(file: DeleteFile, body: bytes, snapshot_id: int) -> Sequence[int]
 
 
 def _check(positions: Sequence[int], deletes: Deletes, history: TableHistory) -> None:
-    """Refuse positions that no row of the data file has; they ascend.
+    """Refuse positions, in ascending order, that no row of the data file has.
 
     Raises:
-        Refused: there is such a position; clients would fail in different ways.
+        Refused: there is such a position, with which clients would fail in different ways.
     """
     if positions and not 0 <= positions[0] <= positions[-1] < deletes.data_file.record_count:
         raise Refused(

@@ -1,10 +1,12 @@
 """The data files and delete files that a scan of one table reads, found without any manifest.
 
-The files of inlined rows and of deletes are generated. `GeneratedFiles` is what a scan needs of
-them; `ListedFiles` gives those that manifests list, for the delivery `materialize`, where the files
-of every listed snapshot are in the bucket: it builds the missing ones, because a client needs their
-sizes. `PaddedFiles` names them before they are built, for `object-lambda`: their names hold their
-sizes, and such a file is built when it is first read, and filled up to the size in its name.
+The files of inlined rows and of deletes are generated. `GeneratedFiles` is the protocol through
+which a scan gets them. `ListedFiles` returns those that manifests list, for the delivery
+`materialize`, where the
+files of every listed snapshot are in the bucket: it builds the missing ones, because a client needs
+their sizes. `PaddedFiles` names them before they are built, for `object-lambda`: their names
+contain their sizes, and such a file is built when it is first read, and filled up to the size in
+its name.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
@@ -72,8 +74,8 @@ class GeneratedFiles(Protocol):
 
         Raises:
             Refused: one of them cannot be built exactly.
-            ServiceUnavailable: building them takes longer than one request may; the next request
-                continues.
+            ServiceUnavailable: to build them takes longer than one request may take; the next
+                request continues.
         """
         ...
 
@@ -110,7 +112,8 @@ class ScanFiles:
         return bool(state["inlined"].rows) and not self.generated.uses_manifest_names
 
     def fingerprint(self, snapshot_id: int) -> str:
-        """Identify the data files that a snapshot shows: the same text for the same files only."""
+        """A text that identifies the data files of a snapshot: only the same files have the same
+        text."""
         data = state_at(self.table.history.events, snapshot_id)["data"]
         mark = [VERSION_3] if self.table.shows_version_3 else []
         mark += map(repr, self.table.names.adaptations_at(snapshot_id))
@@ -150,7 +153,8 @@ class ScanFiles:
         return [*{row.file.data_file_id: row for row in rows}.values()]
 
     def _certain(self, condition: Condition) -> tuple[Condition, Kept]:
-        """A condition by partition values that are certain, and the files whose values are not."""
+        """The condition with only certain partition values, and the files whose values are
+        uncertain."""
         of_keys = {
             of: self._uncertain(of, key) for of, key in queries.tested_keys(condition).items()
         }
@@ -163,7 +167,7 @@ class ScanFiles:
     ) -> tuple[int, ...] | None:
         """The files whose value of a partition key is not certain; None: they are too many.
 
-        As manifests have the others, so are these read once in each state of the catalog.
+        They are read once in each state of the catalog.
         """
         lake, table_id = self.table.history.lake, self.table.history.table.table_id
         states, con = self.table.context.states, self.table.con
@@ -181,10 +185,10 @@ class ScanFiles:
         return contradicted.files
 
     def _candidates(self, condition: Condition, uncertain: Kept) -> list[int] | None:
-        """Data files, of all snapshots, that are all which may pass; None: they are not few.
+        """All data files, of all snapshots, that may pass; None: they are not few.
 
-        An index finds them by the values of one partition key. With those that have no value, which
-        always pass, no file is missing.
+        An index finds them by the values of one partition key. Files without a value, which always
+        pass, are added.
         """
         keys = queries.tested_keys(condition)
         begins = [life.begin_snapshot for life in self.table.history.partitioning.groups.values()]
@@ -221,13 +225,13 @@ class ScanFiles:
         apart = groups.apart_from(key.partition_id)
         if apart > MOST_APART:
             return None
-        # Mostly there is none, and the sums of both say so: the join reads all files.
+        # Mostly there is none, which equal sums prove; the join reads all files.
         if not apart and values.hash == groups.hash:
             return []
         return self._once(queries.files_without_value, self.table.history.table.table_id, key)
 
     def _once(self, statement: Callable[..., Statement[Result]], *arguments: Hashable) -> Result:
-        """What a statement gives; it is sent once in each state of the catalog."""
+        """The result of a statement, which is sent once in each state of the catalog."""
         states, con = self.table.context.states, self.table.con
         lake, key = self.table.history.lake, (statement, *arguments)
         return states.get_or_read(lake, key, lambda: statement(*arguments).run(con))
@@ -353,7 +357,7 @@ class PaddedRows(FileKind):
         return _padded(name, self.files.files_of(InlinedRows).body(part, number, snapshot_id))
 
     def names(self, snapshot_id: int) -> Iterator[tuple[Name, Sized]]:
-        """The names of the files at a snapshot, and what each holds."""
+        """The names of the files at a snapshot, and the content of each."""
         state = state_at(self.table.history.events, snapshot_id)
         if not state["inlined"].rows:
             return
@@ -369,7 +373,7 @@ class PaddedRows(FileKind):
     def _groups(
         self, written_at: int, fields: tuple[Field, ...], rows: int
     ) -> Iterable[tuple[int, Sized]]:
-        """What each file holds; without a partition the rows are not read."""
+        """The content of each file; without partitions the rows are not read."""
         if self.table.partitions.rows_spec(fields).fields:
             return [
                 (number, Sized(group.partition, group.record_count, group.text_bytes))

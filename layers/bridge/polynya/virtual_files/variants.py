@@ -1,7 +1,7 @@
-"""Whether every client can read the variants of a table: that depends on what wrote each data file.
+"""Whether every client can read the variants of a table, which depends on the writers of its files.
 
-DuckDB 1.5 writes variants that only DuckDB reads right. A column is hidden at each snapshot that
-shows a file of such a program, or rows of it that are inlined.
+DuckDB 1.5 writes variants that only DuckDB reads correctly. A column is hidden at each snapshot
+that shows a file of such a program, or its inlined rows.
 """
 
 import json
@@ -32,7 +32,7 @@ from .names import GENERATOR
 VARIANT = "variant"
 
 MOST_FILES = 1000
-"""What wrote each of so many data files is looked up: the first request takes seconds for it, later
+"""The most data files whose writers are looked up: the first request takes seconds for that, later
 ones a read of the cache."""
 
 TOO_MANY = (
@@ -66,8 +66,8 @@ class VariantFile(NamedTuple):
 class Variants:
     """The columns of variants of one table, and whether every client can read them.
 
-    That depends on what wrote each data file. Its footer says so, and is read once: what it says is
-    cached, by file, and for all files together.
+    That depends on the program that wrote each data file. The file's footer names it, and is read
+    once: the program is cached by file, and for all files together.
     """
 
     con: Connection
@@ -105,7 +105,7 @@ class Variants:
         if len(files := self._files(added_at)) > MOST_FILES:
             begin = files[MOST_FILES][0].begin_snapshot
             for gaps in withheld.values():
-                # In front, because the first reason of a snapshot is shown.
+                # These come first, because the first reason of a snapshot is shown.
                 gaps.insert(0, UnservableRange(begin, None, TOO_MANY))
         return withheld
 
@@ -134,7 +134,7 @@ class Variants:
         return [(file, column_ids) for file, column_ids in with_ids if column_ids]
 
     def _writers(self, files: Sequence[DataFile]) -> list[str]:
-        """What wrote each file, from the cache or read now."""
+        """The program that wrote each file, from the cache or read now."""
         if not files:
             return []
         cache, history = self.cache, self.history

@@ -82,11 +82,12 @@ class VirtualTable(CachedFiles):
         """Arguments: as `table_context`."""
         super().__init__(table_context(con, history, context, shows_version_3, clients), ALL_KINDS)
         self.history = history
-        """The table's rows in the catalog; `unservable` says what they do not let us serve."""
+        """The table's rows in the catalog; `unservable` has the snapshots that they do not let
+        Polynya serve."""
 
     def same_until(self) -> float:
-        """Until when the metadata document of now depends on the catalog alone, and not on the time
-        too, in milliseconds since 1970."""
+        """Until when the current metadata document depends on the catalog alone and not on the
+        time, in milliseconds since 1970."""
         return same_until(self.history, time.time() * 1000)
 
     @property
@@ -111,8 +112,9 @@ class VirtualTable(CachedFiles):
         return self.table.virtual_location(self.table.names.document(document))
 
     def materialize(self, document: TableMetadata, *, is_committed: bool = False) -> list[str]:
-        """With the delivery `materialize`, put into the bucket what is missing of the document and
-        all files to which it refers. Returns the keys of these objects; with another delivery none.
+        """With the delivery `materialize`, put the missing ones of the document and all files to
+        which it refers into the bucket. Returns the keys of these objects; with another delivery
+        none.
 
         Args:
             is_committed: as `BucketFiles.ensure`.
@@ -184,7 +186,7 @@ class VirtualTable(CachedFiles):
         Other files are absent.
 
         Args:
-            locations: where clients find files of the table, or say so.
+            locations: where clients find files of the table, or claim to.
         """
         ids: dict[str, int] = {}
         for location in locations:
@@ -237,7 +239,8 @@ class VirtualTable(CachedFiles):
 
 
 FEW_FILES = 1_000
-"""PostgreSQL finds the rows about as many files by index in less time than it plans a statement."""
+"""PostgreSQL finds the rows about this many files by index in less time than it plans a
+statement."""
 
 
 class VirtualFiles:
@@ -305,7 +308,7 @@ class VirtualFiles:
 
     def _build_soon(self, key: str) -> None:
         def build() -> None:
-            with suppress(PolynyaError):  # whoever reads it is told
+            with suppress(PolynyaError):  # a later reader of the file gets the error
                 self.read(key)
 
         if self._run_soon is not None:
@@ -367,12 +370,12 @@ class VirtualFiles:
         return VirtualTable(con, rows, self._context, shows_version_3, clients)
 
     def plan_statements(self, con: Connection, lake: Lake, table_ids: Iterable[int]) -> None:
-        """Let PostgreSQL plan the statements about these tables as is best for their size."""
+        """Choose how PostgreSQL plans the statements about these tables, by their size."""
         if not lake.is_small:
             plan_by_index(con, self._small_tables.issuperset(table_ids))
 
     def _count_files(self, table_id: int, files: int) -> None:
-        """Remember how large a table is."""
+        """Remember whether a table is small."""
         if files <= FEW_FILES:
             self._small_tables.add(table_id)
         else:
@@ -419,11 +422,11 @@ class VirtualFiles:
 
 def _build_snapshots(name: Name, lake: Lake, table: Table) -> list[int]:
     """The snapshots as of which a file may have been named, the likeliest first."""
-    # As of the newest, because partition specs depend on the columns of the newest schema; for a
-    # reader that is pinned to an older snapshot, as of that one.
+    # The newest one, because partition specs depend on the columns of the newest schema; for a
+    # reader that is pinned to an older snapshot, that one.
     newest = lake.snapshot_id if table.end_snapshot is None else table.end_snapshot - 1
     snapshot_ids = [newest, name.snapshot_id]
     if name.kind in DOCUMENTS:
-        # The newest one also shows what snapshots without a row have changed: they have expired.
+        # The newest one also shows the changes of snapshots without a row, which have expired.
         snapshot_ids.reverse()
     return list(dict.fromkeys(snapshot_ids))

@@ -35,8 +35,8 @@ from .parquet_columns import refused
 from .partition_and_sort_keys import is_bucket
 from .partition_values import client_values, partition_values
 
-# Nothing in the catalog hides a column from DuckLake that has one of its reserved field ids: no
-# column mapping, no merge group. So the copy has other ids.
+# DuckLake reads every column with one of its reserved field ids: neither a column mapping nor a
+# merge group in the catalog hides it. So the copy has other ids.
 UNKNOWN_IDS = {ROW_ID: 2147483446, LAST_UPDATED: 2147483445}
 """Iceberg reserves the ids from 2147483447 on, and no column of a table gets as far as these."""
 
@@ -99,7 +99,9 @@ def check_is_no_copy(path: str) -> None:
         BadRequest: it has such a name.
     """
     if path.rpartition("/")[2].startswith(PREFIX):
-        raise BadRequest(f"a data file of the commit has a name that begins with {PREFIX}")
+        raise BadRequest(
+            f"a data file of the commit has a name that begins with {PREFIX}: use another name"
+        )
 
 
 NOTHING_COUNTED: frozenset[int] = frozenset()
@@ -110,8 +112,8 @@ ELSEWHERE = (
 )
 
 MOST_FILES = 10_000
-"""With 20 columns these take 6 s of CPU time without what S3 takes (docs/performance.md), and 200
-MB."""
+"""Reading so many files with 20 columns takes 6 s of CPU time, without the time of S3
+(docs/performance.md), and 200 MB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +174,7 @@ class AppendedFiles:
     def _statistics(
         self, by_columns: dict[frozenset[int], FileStatistics], without: frozenset[int]
     ) -> FileStatistics:
-        """The statistics of files whose values of some columns are not in them."""
+        """The statistics of files without some columns, whose values are known otherwise."""
         if without not in by_columns:
             columns = [column for column in self.columns if column.column_id not in without]
             by_columns[without] = FileStatistics(
@@ -196,7 +198,7 @@ class AppendedFiles:
             )
         match = self._match(file, footer)
         footer, in_path = match.footer, match.stats_in_path()
-        # Nobody has counted the NaN of a file that the client has not written.
+        # Nobody has counted the NaN in a file that the client has not written.
         without_nan = NOTHING_COUNTED if match.names else file.without_nan
         of_columns = statistics(frozenset(s.column_id for s in in_path))
         stats = of_columns.file_stats(path, footer, without_nan) + in_path
@@ -236,7 +238,7 @@ class AppendedFiles:
         )
 
     def _match(self, file: WrittenFile, footer: ParquetMetadata) -> MatchedFile:
-        """A file with its field ids, or with those that its columns have by their names."""
+        """A file with its own field ids, or with those that the names of its columns mean."""
         has_ids = any(id_ is not None for leaf in footer.leaves for id_ in leaf.ids)
         if self.as_they_are is None or has_ids or not footer.leaves:
             if not self.are_registered:
@@ -262,7 +264,7 @@ class AppendedFiles:
         return self.directory + path
 
     def _path_of_registered(self, source: str) -> str:
-        """Where a file of another place would be in the table's directory."""
+        """The path of a file of a registered table, as if it was in the table's directory."""
         # The names of files in different directories may be the same.
         digest = sha256(source.encode()).hexdigest()[:16]
         return f"{self.directory}{digest}-{source.rpartition('/')[2]}"
@@ -321,7 +323,7 @@ class AppendedFiles:
 
 
 def buckets(file: WrittenFile) -> dict[tuple[int, str], Any]:
-    """The bucket values that the client says, by column_id and DuckLake's transform."""
+    """The client's bucket values, by column_id and DuckLake's transform."""
     return {
         (source_id, f"bucket({match[1]})"): value
         for source_id, transform, value in file.partition
@@ -330,7 +332,7 @@ def buckets(file: WrittenFile) -> dict[tuple[int, str], Any]:
 
 
 class RowLineage(NamedTuple):
-    """What DuckLake makes of the lineage in a file."""
+    """How DuckLake may read the row lineage in a file."""
 
     has_row_ids: bool
     """Whether the file carries the ids of its rows."""
@@ -339,13 +341,14 @@ class RowLineage(NamedTuple):
 
 
 def row_lineage(file: ParquetMetadata, next_row_id: int) -> RowLineage:
-    """The lineage of a file's rows.
+    """The row lineage of a file.
 
     Args:
         next_row_id: the first row id that the table never had.
     """
     # Iceberg and DuckLake reserve the same field ids, and DuckLake takes row ids and snapshots from
-    # such columns, also where they are NULL. A client's sequence numbers are no snapshots of its.
+    # such columns, also where they are NULL. A client's sequence numbers are not DuckLake's
+    # snapshots.
     ids = {leaf.ids for leaf in file.leaves}
     hidden = (LAST_UPDATED,) if (LAST_UPDATED,) in ids else ()
     if (ROW_ID,) not in ids:
@@ -353,8 +356,8 @@ def row_lineage(file: ParquetMetadata, next_row_id: int) -> RowLineage:
     of_leaves = zip(file.leaves, file.row_groups, strict=True)
     groups = [group for leaf, column in of_leaves if leaf.ids == (ROW_ID,) for group in column]
     groups = [group for group in groups if group.num_values]
-    # If only some rows have an id of the table, all get new ones: Spark's MERGE writes NULL for new
-    # rows, which DuckLake would read as theirs, and DuckDB ids of its own for those that a
+    # If only some rows have an id of the table, all get new ones. Spark's MERGE writes NULL for new
+    # rows, which DuckLake would read as their id; DuckDB writes ids of its own for rows that a
     # transaction inserts and then updates.
     if not groups or not all(_is_valid(group, next_row_id) for group in groups):
         return RowLineage(False, (*hidden, ROW_ID))

@@ -43,7 +43,7 @@ def schema_change(
         shown: the fields that clients see.
         comments: as clients see them, by column_id.
         last_column_id: the greatest id that a column of the table ever had.
-        ends_all: no row of the table stays: all end at the same time, or there are none.
+        ends_all: no row of the table stays: the commit ends all, or there are none.
         is_1_1: the catalog has version 1.1.
 
     Raises:
@@ -147,7 +147,7 @@ class _Difference:
         )
         if after != column:
             self.changed.append(after)
-        # The tables of inlined rows have neither NOT NULL nor defaults, so that these do not count.
+        # The tables of inlined rows have neither NOT NULL nor defaults: these do not matter here.
         shape = replace(column, column_name=after.column_name, column_type=after.column_type)
         self.is_reshaped |= shape != column
         children = self._children(column, shown.type, requested.type, name)

@@ -36,13 +36,14 @@ MOST_STAGED = 1_000
 """All readers of the table read them."""
 
 MOST_CHARACTERS = 100_000
-"""The most of a staged snapshot, with its summary."""
+"""The longest text of a staged snapshot, with its summary."""
 
 LARGEST_STEP = 10_000
-"""How much greater a sequence number may be than the last: clients add one for each snapshot."""
+"""How much greater than the last one a sequence number may be: clients add one for each
+snapshot."""
 
 SOURCE = "source-snapshot-id"
-"""In the summary of a snapshot of main: the staged one that a client has picked."""
+"""In the summary of a snapshot of main: the id of the staged snapshot that a client has picked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,18 +54,18 @@ class Branches:
     commit: TableCommit
 
     @property
-    def are_there(self) -> bool:
-        """Whether the table has staged snapshots already, shown or not."""
+    def has_staged(self) -> bool:
+        """Whether the table has staged snapshots already, also if clients do not see them."""
         return bool(self._stored)
 
     @property
     def _stored(self) -> dict[int, StagedSnapshot]:
-        """All that are kept."""
+        """All staged snapshots, also those that clients do not see."""
         return staged_snapshots(self.state.files.history.tags)
 
     @property
     def _shown(self) -> dict[int, StagedSnapshot]:
-        """Those that clients see."""
+        """The staged snapshots that clients see."""
         ids = {snapshot.snapshot_id for snapshot in self.state.document.staged}
         return {id_: staged for id_, staged in self._stored.items() if id_ in ids}
 
@@ -116,7 +117,7 @@ class Branches:
         return line
 
     def _check_left_behind(self, published: set[int]) -> None:
-        """Refuse to publish a snapshot from under others: their files would become DuckLake's."""
+        """Refuse to publish a snapshot that others follow: their files would become DuckLake's."""
         later = {s.parent_snapshot_id for id_, s in self._shown.items() if id_ not in published}
         named = {name.snapshot_id for name in self._names.values()} - {self.commit.main}
         if published & (later | named):
@@ -205,7 +206,7 @@ class Branches:
         """Check what a staged snapshot says of itself; returns its sequence number.
 
         Raises:
-            CommitFailed: another snapshot has come since the client loaded the table.
+            CommitFailed: another snapshot was added since the client loaded the table.
         """
         number = snapshot.sequence_number
         if number is None or number > last + LARGEST_STEP:
@@ -228,10 +229,10 @@ class Branches:
         earlier: StagedSnapshot | None,
         manifests: Iterable[ListedManifest],
     ) -> StagedSnapshot:
-        """What is kept of a snapshot that follows a staged one, or one of main.
+        """The record of a snapshot that follows a staged one, or one of main.
 
         Args:
-            manifests: those that the one before it has not.
+            manifests: those that the snapshot before it does not have.
         """
         document = self.state.document
         prints = {schema.schema_id: schema_print(schema) for schema in document.schemas}
@@ -257,7 +258,7 @@ class Branches:
         return staged
 
     def _base(self, snapshot: Snapshot, earlier: StagedSnapshot | None) -> str | None:
-        """The manifest list of main's snapshot at which its line began; None: there is none."""
+        """The manifest list of the snapshot of main at which the branch began; None: none."""
         parent = snapshot.parent_snapshot_id
         if earlier is not None or parent is None:
             return earlier.base if earlier else None

@@ -24,7 +24,7 @@ class Difference:
 
 
 def difference(base: Iterable[ListedManifest], after: Iterable[ListedManifest]) -> Difference:
-    """The manifests that a commit's list has more and less than its base."""
+    """The manifests that only a commit's list has, and those that only its base has."""
     old = {normalised(manifest.manifest_path): manifest for manifest in base}
     new = {normalised(manifest.manifest_path): manifest for manifest in after}
     return Difference(
@@ -49,7 +49,7 @@ class NetChange:
 
     @property
     def ends_rows(self) -> bool:
-        """Whether rows may end that were there before."""
+        """Whether the change may end rows that the table had before."""
         return bool(self.removed or self.added_deletes or self.lost)
 
 
@@ -59,8 +59,8 @@ def net_change(new: Iterable[WrittenFile], gone: Iterable[WrittenFile]) -> NetCh
     Raises:
         BadRequest: an entry is of a kind that DuckLake does not have.
     """
-    # An entry's status is only trusted to be live or deleted: a commit may have merged and
-    # rewritten manifests, and files that it added and removed again never become rows.
+    # Only the status "deleted" matters: a commit may have merged and rewritten manifests, and files
+    # that it added and removed again never become rows.
     before, twice = _live(gone)
     if twice:
         raise BadRequest(
@@ -85,8 +85,10 @@ def net_change(new: Iterable[WrittenFile], gone: Iterable[WrittenFile]) -> NetCh
 
 
 def _live(files: Iterable[WrittenFile]) -> tuple[dict[tuple[str, int | None], WrittenFile], bool]:
-    """The live entries by path, and whether one is there twice; several deletion vectors are in one
-    file."""
+    """The live entries by path, and whether one occurs twice.
+
+    One file may hold several deletion vectors.
+    """
     live: dict[tuple[str, int | None], WrittenFile] = {}
     twice = False
     for file in files:
@@ -101,8 +103,8 @@ def _live(files: Iterable[WrittenFile]) -> tuple[dict[tuple[str, int | None], Wr
 
 @dataclass(frozen=True, slots=True)
 class Rewrite:
-    """Data files, and those with which a client has replaced them: these have the rows that stay,
-    and nothing else."""
+    """Data files, and those with which a client has replaced them: these hold the rows that
+    stay."""
 
     replaced: Sequence[WrittenFile]
     added: Sequence[WrittenFile]
@@ -131,11 +133,11 @@ def rewrites(steps: Iterable[tuple[str, NetChange]], client: str) -> list[Rewrit
             raise Uncertain("it rewrites a file that it has added itself: commit in between")
         added, removed = _more(after.added, before.added), _more(after.removed, before.removed)
         if added and removed:
-            # That no row is new in a snapshot which removes and adds files is only known of
-            # PyIceberg's `delete`, which its `overwrite` and `upsert` begin with: the new rows of
-            # these are in a snapshot of their own. It names the files by the uuid of the snapshot
-            # itself. So does iceberg-go, and there they may hold new rows; programs that use
-            # PyIceberg name files of their own otherwise.
+            # A snapshot which removes and adds files certainly has no new rows only if PyIceberg's
+            # `delete` made it. PyIceberg's `overwrite` and `upsert` begin with one too, and write
+            # new rows in a snapshot of their own. `delete` names its files by the uuid of the
+            # snapshot. So does iceberg-go, whose files may hold new rows; programs that use
+            # PyIceberg give their own files other names.
             match = MANIFEST_LIST.fullmatch(_name(manifest_list))
             names = re.compile(OF_DELETE.format(uuid=match["uuid"] if match else "(?!)"))
             is_delete = all(names.fullmatch(_name(file.file_path)) for file in added)
@@ -165,7 +167,7 @@ FORMATS: Mapping[int, Collection[str]] = {
 
 def _check(file: WrittenFile) -> None:
     if file.content not in FORMATS:
-        raise BadRequest(f"the commit adds a file of content {file.content}, which Iceberg lacks")
+        raise BadRequest(f"the commit adds a file of unknown content: {file.content}")
     if file.file_format not in FORMATS[file.content]:
         property_ = "write" if file.content == FileContent.DATA else "write.delete"
         raise BadRequest(
@@ -178,7 +180,7 @@ ROWS = "rows"
 """The kind of the names of files of inlined rows."""
 
 REPLACES_PARTITIONS = "replace-partitions"
-"""Java writes it into the summary of a dynamic overwrite."""
+"""Java writes this into the summary of a dynamic overwrite."""
 
 
 def check_moved_rows(
@@ -192,8 +194,9 @@ def check_moved_rows(
     Raises:
         BadRequest: the rows have moved.
     """
-    # After a conflict PyIceberg would try again, and leave the rows where they are: an `append` may
-    # move them (`MOST_NEW`), and with the isolation level `snapshot` it reads no appends.
+    # After a conflict PyIceberg would try again, and not find the rows in their new file: an
+    # `append` may move them (`MOST_NEW`), and with the isolation level `snapshot` PyIceberg reads
+    # no appends.
     for location in _removed(client, snapshots):
         name = client.own_name(location)
         if (
@@ -210,7 +213,7 @@ def check_moved_rows(
 def _removed(client: ClientFiles, snapshots: Iterable[Snapshot]) -> Iterator[str]:
     """The locations of the data files that the client's own manifests remove."""
     for snapshot in snapshots:
-        # Whatever is wrong with a stale commit, the conflict is its answer.
+        # A stale commit is answered with the conflict, whatever else is wrong with it.
         with suppress(BadRequest, CommitFailed):
             listed = client.manifests(snapshot.manifest_list)
             own = [manifest for manifest in listed if not client.own_name(manifest.manifest_path)]

@@ -1,4 +1,4 @@
-"""Iceberg's schemas as DuckLake's columns, and what no schema of DuckLake can have."""
+"""Iceberg's schemas as DuckLake's columns; refusals of what DuckLake cannot have."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,7 +21,7 @@ def check_schema(schema: Schema) -> None:
     """Check a whole schema.
 
     Raises:
-        BadRequest: it has what no schema of DuckLake has.
+        BadRequest: DuckLake cannot have it.
     """
     fields = {field.id: field_of(field) for field in schema.fields}
     for field_id in schema.identifier_field_ids:
@@ -61,7 +61,7 @@ def check_new(field: Field, name: str, last_column_id: int, *, ends_all: bool) -
 
 
 def same_default(before: Any, after: Any) -> bool:
-    """Whether two defaults in JSON are the same value: clients spell times in their own way."""
+    """Whether two defaults in JSON are the same value: each client spells times in its own way."""
     if before == after or not (isinstance(before, str) and isinstance(after, str)):
         return bool(before == after)
     try:
@@ -78,13 +78,13 @@ def _nanosecond_digits(text: str) -> str:
 
 
 def check_order(before: Sequence[int], after: Sequence[int], above: str) -> None:
-    """Refuse another order of fields than that of ids.
+    """Refuse fields that are not in the order of their ids.
 
     Raises:
         BadRequest: fields were moved, or a new one is before others.
     """
-    # DuckLake writes inlined rows by position, and each of its ALTERs puts the column back in the
-    # place that follows from its id.
+    # DuckLake writes inlined rows by position, and each of its ALTER statements puts the column
+    # back into the order of ids.
     if list(after[: len(before)]) != list(before):
         raise BadRequest(
             f"DuckLake cannot move columns{f' within {above[:-1]}' if above else ''}, nor insert "
@@ -195,7 +195,7 @@ def check_version(
 
 
 def has_default(column: ColumnNode) -> bool:
-    """Whether a column has a default of new rows, or if it is new one of older files."""
+    """Whether a column has a default for new rows, or a new column one for older files."""
     return column.initial_default is not None or column.default_value is not None
 
 

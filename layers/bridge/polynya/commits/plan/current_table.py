@@ -1,4 +1,4 @@
-"""A table as a commit finds it."""
+"""A table as a commit reads it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -41,7 +41,7 @@ class TableState:
 
     @property
     def metadata_location(self) -> str:
-        """Where the metadata file is; it contains a fingerprint of all that clients know."""
+        """Where the metadata file is; its name has a fingerprint of all that clients know."""
         return self.files.metadata_location(self.document)
 
     @property

@@ -28,8 +28,8 @@ def prefetch_client_files(
 ) -> Iterator[ObjectStore]:
     """Read the files of a commit in another thread, for the duration of the block.
 
-    Gives a store that answers from memory after the block. What the thread has not read, or could
-    not, it reads from S3, so that an error is raised where the file is needed.
+    Yields a store that answers from memory after the block. It reads from S3 what the thread has
+    not read, or could not, so that an error is raised where the file is needed.
 
     Args:
         staging: the directory of the client's manifests, with a slash at its end.

@@ -54,7 +54,7 @@ GAP = 256 * 1024
 """Chunks with fewer bytes between them are read together."""
 
 LONG_SECONDS = 5.0
-"""What a request has found that takes longer is kept."""
+"""A request that takes longer keeps what it has found."""
 
 RESERVE_SECONDS = 5.0
 """No batch begins with less time left, nor with less than the longest one took."""
@@ -65,7 +65,7 @@ KEY_IN_PATH = (
 )
 
 NewFoundRows = Callable[[Sequence[bytes], Sequence[Field]], FoundRows]
-"""Gives what earlier requests have found in a table for delete files and a key."""
+"""Returns what earlier requests have found in a table for delete files and a key."""
 
 Partition = tuple[tuple[int, str, object], ...]
 """Source id, transform and value of each field."""
@@ -87,7 +87,7 @@ class Candidate:
     """A Parquet file that may have rows with a key."""
 
     path: str
-    """By which positions name it: its location, normalised."""
+    """Its normalised location, by which positions name it."""
     size: int
     footer_size: int | None = None
     names: Mapping[int, str] | None = None
@@ -106,12 +106,12 @@ class KeyedTable:
     schemas: Sequence[Sequence[Field]]
     """The fields of each, those of now first."""
     candidates: Callable[[Keys, Sequence[Field], int], Iterable[Candidate]]
-    """The files of the table that may have one of the keys, which may be so many."""
+    """Returns the files of the table that may have one of the keys, up to a number."""
     newest: int = -1
     """The newest sequence number of its rows: deletes that are older hit none of them."""
     has_specs_of_files: bool = False
-    """Whether the files of a commit have the specs that their manifests say, so that a key deletes
-    rows of its own spec and partition alone."""
+    """Whether the files of a commit have the specs that their manifests name: a key then deletes
+    only rows of its own spec and partition."""
     names_in: Callable[[str], Mapping[int, str] | None] = lambda path: None
     """The names of the columns in a file of the commit, by its location; None: it has ids."""
 
@@ -144,7 +144,7 @@ class EqualityDeletes:
 
         Raises:
             BadRequest: a delete cannot be resolved, or has too many keys or too much to read.
-            ServiceUnavailable: it takes longer than one request may; what was found is kept.
+            ServiceUnavailable: it takes longer than one request may take; what was found is kept.
         """
         by_scope: dict[Scope, list[WrittenFile]] = defaultdict(list)
         for file in net.equality_deletes:
@@ -208,7 +208,7 @@ class EqualityDeletes:
         return Scope(ids, file.partition_spec_id, partition)
 
     def _field(self, column_id: int) -> Field:
-        """A column of the key, as the table has it now, or had it."""
+        """A column of the key, as the table has it now or had it last."""
         for field in chain.from_iterable(self.table.schemas):
             if field.field_id == column_id and isinstance(field.type, Primitive):
                 if iceberg_type(field.type.name).is_float:
@@ -376,7 +376,7 @@ def _condition(columns: FilteredColumns, column_id: int, keys: KeyColumn) -> Con
 
 
 ORDERED_TEXTS = frozenset(("integer", "string", "date", "timestamp", "decimal"))
-"""The forms of which DuckDB's text of a value is that of DuckLake's statistics."""
+"""The forms of types whose values DuckDB and DuckLake's statistics write as the same text."""
 
 
 @dataclass(slots=True)
@@ -418,11 +418,11 @@ class _Search:
         reader: ObjectReader,
         candidates: Sequence[Candidate],
     ) -> Positions:
-        """As `positions`, of files of the table. If it takes long, what is found is kept.
+        """As `positions`, in files of the table. A search that takes long keeps what it finds.
 
         Raises:
             BadRequest: as `positions`.
-            ServiceUnavailable: it takes longer than one request may; the next one goes on.
+            ServiceUnavailable: it takes longer than one request may take; the next one goes on.
         """
         found_rows = None
         if self.found_rows and (_are_many(candidates) or self._is_long):
@@ -437,7 +437,7 @@ class _Search:
         self.searched += len(positions)
         positions |= self.positions(bodies, key, reader, left, found_rows)
         if self._is_long:
-            self._keep()  # another writer may be faster, and then the commit is planned again
+            self._keep()  # if another writer is faster, the commit is planned again
         return positions
 
     def positions(
@@ -481,8 +481,8 @@ class _Search:
             if self._keep():
                 raise ServiceUnavailable(
                     f"the commit deletes rows by key, and to find them in {self.table} takes "
-                    f"longer than one request may: {self.searched:,} of {self.files:,} data files "
-                    "have been searched; send it again to continue"
+                    f"longer than one request may take: {self.searched:,} of {self.files:,} data "
+                    "files have been searched; send it again to continue"
                 ) from None
             if not self._is_long or not _are_many(candidates):
                 raise  # something else took the time, which the next request may have
@@ -494,7 +494,7 @@ class _Search:
         return time.monotonic() - self.began > LONG_SECONDS
 
     def _keep(self) -> bool:
-        """Keep what this request has found; False: there is nothing, or it cannot be kept."""
+        """Keep what this request has found; False if that is nothing, or the store fails."""
         kept_any = [rows.keep() for rows in self.searches]
         return any(kept_any)
 
@@ -506,8 +506,8 @@ class _Search:
         *,
         keeps: bool,
     ) -> Iterator[tuple[list[tuple[Candidate, SparseFile]], int]]:
-        """The files with the chunks of the key's columns, as many at a time as memory holds, and
-        how many bytes that are.
+        """The files with the chunks of the key's columns, as many at a time as fit into memory, and
+        their size in bytes.
 
         Args:
             keeps: what was found is kept if no time is left for another batch.

@@ -138,7 +138,7 @@ class Planner:
                 is_materialized=self.is_materialized,
             ),
         ).read(net.added)
-        if added and branches.are_there and staged_files.removed is not None:
+        if added and branches.has_staged and staged_files.removed is not None:
             own = [file.path for file in added if file.path_is_relative]
             staged_files = replace(staged_files, removed=own)
         return TablePlan(
@@ -166,8 +166,8 @@ class Planner:
         head = None if commit.removes_main else state.head
         base = client.base(head.sequence_number) if head else []
         check_replaced_partitions(state, client, base, commit.snapshots)
-        # Only the last snapshot counts; what the others added and it no longer has never becomes
-        # rows.
+        # Only the last snapshot counts: what the others added and the last one does not have never
+        # becomes rows.
         net = _change_since(client, base, commit.snapshots[-1])
         hidden = state.document.properties.get(HIDDEN)
         # Without hidden columns a new file has all values of the rows that it keeps.
@@ -187,7 +187,7 @@ class Planner:
             ) from None
 
     def _lost(self, state: TableState, net: NetChange, finder: RemovalFinder) -> Positions:
-        """The positions of the rows that a change deletes by key, with the others that it has."""
+        """The positions of all rows that a change deletes, those by key included."""
 
         def live() -> Iterator[WrittenFile]:
             client = ClientFiles(self.objects, self._staging(state.lake, state.table), state.files)
@@ -235,7 +235,7 @@ def check_parents(snapshots: Sequence[Snapshot], head: int | None, commit: Table
     """Check that the snapshots of a commit follow the table's own.
 
     Raises:
-        CommitFailed: the table has another snapshot than the client believes.
+        CommitFailed: the table has a newer snapshot than the client has loaded.
     """
     parent = None if commit.removes_main else head
     for snapshot in snapshots:
@@ -268,7 +268,8 @@ def commit_rows(
         operation = summary.pop("operation", None)
         text = json.dumps(summary, ensure_ascii=True, sort_keys=True)
         rows.append(CommitRow(table_uuid, snapshot.snapshot_id, position, operation, text))
-    # The row has the key of the request, too, by which it is recognised if it is sent again.
+    # The row also has the key of the request, by which the request is recognised if it is sent
+    # again.
     return rows or [CommitRow(table_uuid, None, 0, None, None)]
 
 
@@ -280,7 +281,7 @@ def added_files(
     *,
     is_materialized: bool,
 ) -> AddedFiles:
-    """What a commit to a table may add as it is. Nothing is read for it until there is such a file.
+    """What a commit to a table may add as it is. It reads nothing until there is such a file.
 
     Args:
         columns: those that the table has after the commit.

@@ -77,8 +77,8 @@ class FileStatistics:
 
 def _null_stats(column: ColumnNode, rows: int) -> FileColumnStats:
     """The statistics of a column that a file lacks."""
-    # Without them DuckLake reads it as NULL too, but after a rewrite of other files it would
-    # believe that the column has no NULL in the whole table.
+    # Without these statistics DuckLake reads the column as NULL too, but after a rewrite of other
+    # files it would take it to have no NULL in the whole table.
     is_float = column.column_type in FLOATS
     return FileColumnStats(column.column_id, 0, 0, rows, None, None, False if is_float else None)
 
@@ -125,7 +125,7 @@ def _stats(
 
 
 def _box(groups: Sequence[RowGroup]) -> str | None:
-    """The box of geometries as DuckLake writes it; None if the file does not say all of it."""
+    """The box of geometries as DuckLake writes it; None if the file has only parts of it."""
     with_values = [group for group in groups if group.num_values != group.null_count]
     if any(group.bbox is None or not group.geometry_types for group in with_values):
         return None
@@ -153,7 +153,7 @@ def _exactness(
 def _is_value(
     target: ColumnMatch, bound: str | None, text: str | None, *, is_exact: bool | None
 ) -> bool | None:
-    """Whether a bound of texts or bytes is a value: not if it was truncated here.
+    """Whether a bound of texts or bytes is a value of the column: not if it was truncated here.
 
     Args:
         text: of the file.
@@ -214,7 +214,7 @@ def _extreme(
 def _check_range(
     location: str, column: ColumnNode, group: RowGroup, low: str | None, high: str | None
 ) -> None:
-    """Refuse numbers that the column cannot hold; clients know the wider type that we publish."""
+    """Refuse numbers that the column cannot hold: clients see a wider type."""
     type_ = ducklake_type(column.column_type)
     least = 0 if type_.is_unsigned else -type_.limit
     bounds = [text for text in (low, high) if text is not None]

@@ -1,7 +1,8 @@
-"""Files that a commit adds as they are: without field ids, as programs beside Iceberg write them.
+"""Files that a commit adds as they are: without field ids, as programs other than Iceberg's write
+them.
 
 Their columns are found by name, as ducklake_add_data_files finds them. They may be below the
-table's own directory, or where the policy permits; where another table has its files they may not.
+table's own directory, or where the policy permits, but not where another table has its files.
 """
 
 import re
@@ -123,8 +124,8 @@ IN_PATHS = {
     "date": re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2}"),
     "varchar": re.compile("[^\0]+", re.DOTALL),
 }
-"""How values are spelled in paths, for the types of which every reader takes a text for the same
-value."""
+"""How values are spelled in paths, for the types whose texts mean the same value to every
+reader."""
 
 
 def _text_in_path(

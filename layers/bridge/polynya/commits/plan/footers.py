@@ -18,8 +18,8 @@ from ...storage.objects import ObjectReader
 from ..client_locations import normalised
 
 FIRST_GUESS, LEAST_GUESS = 64 * 1024, 4 * 1024
-"""How much of a file's end one request reads. Later files are taken to be like the first ones:
-64 KB of 10,000 files would take S3 and Lambda 9 s."""
+"""How much of a file's end one request reads. The footers of later files are expected to be as long
+as the first ones: to read 64 KB of 10,000 files would take S3 and Lambda 9 s."""
 
 FIRST_BATCH, BATCH = 32, 1000
 """Files that are read together."""
@@ -53,7 +53,8 @@ class FooterReader:
         """
         batches = [files[:FIRST_BATCH], *_batches(files[FIRST_BATCH:])] if files else []
         with _one_thread() as fetch, _one_thread() as parse:
-            # What is handed over is forgotten, because it takes several times a footer's size.
+            # Batches are not kept after they are yielded: they take several times the size of the
+            # footers.
             parsed = deque(parse(_parsed, fetch(self.read, batch)) for batch in batches)
             for batch in batches:
                 yield batch, parsed.popleft().result()
@@ -110,7 +111,7 @@ def _batches(files: Sequence[WrittenFile]) -> Iterator[Sequence[WrittenFile]]:
 
 
 def _unreadable(error: NotParquet) -> BadRequest:
-    """The error of a file that is no Parquet file that DuckDB reads."""
+    """The error for a file that DuckDB cannot read as Parquet."""
     return BadRequest(f"a data file of the commit cannot be read: {error}")
 
 
@@ -123,7 +124,7 @@ def _parsed(footers: Future[list[Footer]]) -> list[ParquetMetadata]:
 
 @contextmanager
 def _one_thread() -> Iterator[Callable[..., Future[Any]]]:
-    """A function that hands work to one thread; what has not begun at the end is given up."""
+    """A function that gives work to one thread; what has not begun at the end is cancelled."""
     pool = ThreadPoolExecutor(1)
     try:
         # The time budget of the request is in the context.

@@ -1,8 +1,8 @@
 """What a long search for rows by key has found, kept for the request that goes on with it.
 
-Which rows of a data file of the lake have one of some keys never changes. So what is kept holds
-whatever others commit meanwhile, and for another commit with the same delete files: a client that
-has given up, or that was told 409, sends them again.
+The rows of a data file that have one of some keys never change. So what is kept is valid whatever
+others commit meanwhile, and for another commit with the same delete files: a client that has given
+up, or got 409, sends them again.
 """
 
 import json
@@ -46,21 +46,22 @@ class FoundRows:
         self._new_bytes = 0
 
     def add(self, positions: Positions, bytes_read: int) -> None:
-        """Add the data files of a batch, also those that have no such row."""
+        """Add the data files of a batch, also those without such a row."""
         self.positions |= positions
         self._new |= positions
         self._new_bytes += bytes_read
 
     def keep(self) -> bool:
-        """Keep what was added; False: there is nothing, or it cannot be kept."""
+        """Keep what was added; False if that is nothing, or the store fails."""
         if not self._new:
             return False
         positions = {path: _encoded(rows) for path, rows in self._new.items()}
         part = json.dumps({"bytes_read": self._new_bytes, "positions": positions}).encode()
         try:
-            # If another request has kept this part meanwhile, it stays: the next request has that.
+            # If another request has kept this part meanwhile, that one stays, and the next request
+            # reads it.
             self._store.put(f"{self._key}-{self._parts}", part)
-        except Exception:  # whatever the store's own are
+        except Exception:  # each store has errors of its own
             count("StoreFailures")
             return False
         self._new, self._new_bytes = {}, 0

@@ -107,8 +107,8 @@ class Creator:
         """
         if commit.uuid is None:
             raise BadRequest("a commit that creates a table must assign its uuid")
-        # A commit that creates a table is recognised by the uuid, in the rows of tables that are
-        # gone too.
+        # A commit that creates a table is recognised by the uuid, also among tables that were
+        # dropped.
         if uuid_was_used(commit.uuid).run(self.lake.con):
             raise BadRequest("another table has or has had this uuid; stage the creation again")
         location = f"{self.virtual_location}/{commit.uuid}"
@@ -165,7 +165,7 @@ class Creator:
         Args:
             schema: as the client has it; the spec and the order use its ids.
             columns: those of the schema, with their own ids.
-            own: properties that are ours, which a client may send back.
+            own: Polynya's properties, which a client may send back.
             format_version: as `requested_version` gives it.
 
         Raises:

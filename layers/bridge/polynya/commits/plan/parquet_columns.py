@@ -1,6 +1,6 @@
 """The columns of a client's Parquet file: which of the table they are, and what they may contain.
 
-All of it is checked by the file's footer alone.
+All checks use the footer of the file alone.
 """
 
 import json
@@ -28,7 +28,7 @@ def check_present(
     column_ids: Collection[int],
     default_column_ids: Collection[int],
 ) -> None:
-    """Refuse a file that lacks a column whose value in its rows cannot be NULL.
+    """Refuse a file that lacks a column which cannot be NULL in its rows.
 
     Args:
         column_ids: the column_ids of the leaves that the file has.
@@ -153,7 +153,7 @@ class ColumnMatch(NamedTuple):
     is_json: bool
     """Whether the file can hold texts that are no JSON."""
     has_no_bounds: bool
-    """Whether DuckLake keeps no smallest and no largest value."""
+    """Whether DuckLake keeps neither the smallest nor the largest value."""
 
 
 class FileColumns(NamedTuple):
@@ -254,7 +254,7 @@ def _column_of(
         return column
     if any(last_column_id < id_ < RESERVED_FROM for id_ in ids):
         raise refused(location, f"its column {leaf.name} has a field id that the table never had")
-    # A field that was dropped is within columns that the table has, and has none of them in it.
+    # A dropped field is nested in columns that the table has, and contains none of them.
     above = next((ids[:end] for end in range(len(ids), 0, -1) if ids[:end] in structs), ())
     if set(ids[len(above) :]) & set(chain.from_iterable(by_path)):
         raise refused(location, f"its column {leaf.name} is nested in another way than the table's")
@@ -267,7 +267,7 @@ def _check_structs(
     targets: Sequence[ColumnMatch | None],
     structs: Collection[tuple[int | None, ...]],
 ) -> None:
-    """Refuse a struct with dropped fields alone: is the struct NULL, or are its fields?"""
+    """Refuse a struct with dropped fields alone: nothing says whether it or its fields are NULL."""
     matched = [leaf.ids for leaf, target in zip(leaves, targets, strict=True) if target]
     within = {ids[:end] for ids in matched for end in range(1, len(ids))}
     for leaf, target in zip(leaves, targets, strict=True):
@@ -337,5 +337,5 @@ def _unescaped(text: str) -> bytes:
 
 def _float64_text(text: str) -> str:
     """The text of a float32 as that of the same number as float64."""
-    # In all digits: the float64 of the text 0.1 is less than the float32 in the file.
+    # With all digits: the float64 of the text 0.1 is less than the float32 in the file.
     return repr(struct.unpack("f", struct.pack("f", float(text)))[0])

@@ -48,7 +48,7 @@ def partition_keys(
     Args:
         former_types: every type that a column ever had, by column_id: files of older types may not
             have partition values that Iceberg can read.
-        before: the keys of the table so far; what they have already stays as it is.
+        before: the keys of the table so far; a field that they have keeps its key.
         has_epochs: DuckLake has epoch_year and its like.
     """
     by_id = {column.column_id: column for column in columns}

@@ -1,6 +1,6 @@
-"""The partition values of added Parquet files, as their statistics prove them.
+"""The partition values of added Parquet files, proven by their statistics.
 
-Clients may cut the bounds of their manifests. Only a bucket is taken from the client.
+Clients may truncate the bounds in their manifests, so only buckets are taken from the client.
 """
 
 import re
@@ -57,8 +57,8 @@ def client_values(
 ) -> tuple[str | None, ...]:
     """As `partition_values`, for the fields of a spec that DuckLake does not have.
 
-    Every transform but a bucket keeps the order of values: what both bounds become, all values in
-    between become. So the client's values are needed for buckets alone.
+    Every transform but a bucket keeps the order of values: if it gives both bounds one value, it
+    gives that to all values in between. So the client's values are needed for buckets alone.
 
     Args:
         partition: the client's values, by source and transform.
@@ -77,7 +77,7 @@ def client_values(
             for field in fields
         )
     except (NotCertain, KeyError):
-        return ()  # the file is unpartitioned, which is always right
+        return ()  # the file is unpartitioned, which is always correct
 
 
 def _client_value(
@@ -122,7 +122,7 @@ def _value(
 ) -> str | None:
     if stats is None or stats.value_count == 0:
         return None  # every row has NULL
-    # NULL is a partition of its own, and an unknown count may be some.
+    # NULL is a partition of its own, and where the count is unknown there may be NULL.
     if stats.null_count != 0:
         raise NotCertain
     low, high = stats.min_value, stats.max_value

@@ -1,7 +1,7 @@
-"""Plans of tables of another catalog that are registered: their rows now, without a copy.
+"""Plans to register tables of another catalog: with their rows of now, which are not copied.
 
-The field ids of the source become column ids, so that files are read by them as before. What the
-table was before is left behind, and so is what DuckLake has not and no row depends on
+The field ids of the source become column ids, so that files are read by them as before. The table's
+history is not taken over, nor is what DuckLake does not have and no row depends on
 (docs/developers/decisions/0044-registered-tables.md).
 """
 
@@ -58,11 +58,11 @@ def source_places(creator: Creator, directory: str = "") -> FilePlaces:
 
 @dataclass(slots=True)
 class _Layout:
-    """What a new table takes over of a source, beside its rows."""
+    """What a new table takes over from a source, beside its rows."""
 
     source: SourceMetadata
     left_behind: list[str] = field(default_factory=list)
-    """What it does not, in words."""
+    """Names of what it does not take over."""
 
     def schema(self) -> Schema:
         """The schema of now, with columns in the order of their ids."""
@@ -124,7 +124,7 @@ class _Layout:
         return properties
 
     def note_history(self) -> None:
-        """Say what is left of the past, and of what is beside the rows."""
+        """Note what is not taken over of the history, and of what is beside the rows."""
         source = self.source
         if (earlier := source.snapshots - (source.snapshot is not None)) > 0:
             self.left_behind.append(f"{earlier:,} other snapshots")
@@ -138,7 +138,7 @@ MOST_NAMES = 20
 
 
 def _listed(names: Sequence[str]) -> str:
-    """Names for people; of very many or very long ones the beginnings."""
+    """Names as text for people; long names, and lists of many, are cut."""
     more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
     return ", ".join(name[:100] for name in names[:MOST_NAMES]) + more
 
@@ -232,7 +232,7 @@ class Registrar:
         places = source_places(creator, location)
         client = ClientFiles(creator.objects, "", None, places)
         manifests = client.manifests(commit.snapshots[-1].manifest_list)
-        # What format version 1 wrote has none.
+        # Manifests of format version 1 have none.
         # https://iceberg.apache.org/spec/#reading-v1-metadata-for-v2
         entries = (
             entry if entry.sequence_number is not None else replace(entry, sequence_number=0)
@@ -269,12 +269,12 @@ class Registrar:
                 creator.equality_deletes,
             )
             positions = merge_positions([positions, resolver.positions(net, ())])
-        # What is left of them is of files that the table has no more.
+        # The others are positions in files that the table no longer has.
         return added, deletes_of_added(take_added_positions(net.added, positions))
 
 
 def _matcher(columns: Sequence[ColumnNode], source: SourceMetadata) -> NameMatcher:
-    """The columns of files without field ids, as Iceberg finds them: by the name mapping alone."""
+    """A matcher of columns in files without field ids: by the name mapping alone, as in Iceberg."""
     text = source.properties.get(NAME_MAPPING)
     try:
         paths = property_paths(text or "")

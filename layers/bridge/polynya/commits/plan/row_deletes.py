@@ -33,14 +33,14 @@ MOST_DELETE_FILES = 1_000
 
 MOST_REWRITTEN_BYTES = 128 * 1024 * 1024
 MOST_REWRITTEN_ROWS = 5_000_000
-"""What is read of one commit that rewrites files whose rows stay: the replaced files and the new
-ones together (docs/developers/decisions/0022-copy-on-write-becomes-deletes.md)."""
+"""The most that is read for one commit that rewrites files whose rows stay: of the replaced files
+and the new ones together (docs/developers/decisions/0022-copy-on-write-becomes-deletes.md)."""
 
 
 def large_deletes(
     state: TableState, deleted: Mapping[int, Sequence[int]], files: Iterable[LiveFile]
 ) -> list[LargeDelete]:
-    """The deletes of live data files, with the delete files that theirs replace.
+    """The new delete files of live data files, with the delete files that they replace.
 
     Args:
         deleted: positions by data_file_id, of the data files that get delete files.
@@ -91,8 +91,8 @@ def flushed_deletes(
         inlined[row.data_file_id].append(row)
     if not inlined:
         return []
-    # DuckLake never ends a data file with inlined deletes: the change feed of the commit would tell
-    # them once more. It ends one with a delete file, and this is what its flush writes.
+    # DuckLake never ends a data file that has inlined deletes: the change feed of the commit would
+    # repeat them. It ends one that has a delete file, and its flush writes such a delete file.
     flushed = {id_: inlined[id_] for id_ in sorted(inlined)[:MOST_DELETE_FILES]}
     replaced = _replaced(state, flushed)
     files = queries.data_files_at(lake, table_id, snapshot_id, min(flushed), max(flushed))
@@ -200,7 +200,7 @@ class RemovalFinder:
     state: TableState
     reader: ObjectReader
     is_materialized: bool = True
-    """Whether virtual files are real objects, so that uploads beside them are where they say."""
+    """Whether virtual files are real objects: then uploads are where their locations say."""
 
     def find(self, net: NetChange, *, ends_all: bool = False) -> RowDeletes:
         """Find the files and rows that end with this change.
@@ -253,7 +253,7 @@ class RemovalFinder:
         return f"{data_path(self.state.location, self.state.table.table_uuid)}/"
 
     def as_deletes(self, net: NetChange, rewrites: Sequence[Rewrite]) -> NetChange:
-        """The change with rewritten data files that stay and lose rows, instead of being replaced.
+        """The change in which rewritten data files stay and lose rows, instead of being replaced.
 
         The files that the client has written for the rows that stay belong to no table
         (docs/developers/decisions/0022-copy-on-write-becomes-deletes.md).
@@ -329,7 +329,7 @@ class RemovalFinder:
         positions: dict[int, Sequence[int]],
         of_added: dict[int, Sequence[int]],
     ) -> list[LargeDelete]:
-        """Remove the deletes that are too many to inline: they go into delete files."""
+        """Take the deletes that are too many to inline out of `positions`: for delete files."""
         deleted: dict[Key, Sequence[int]] = {(False, id_): p for id_, p in positions.items()}
         deleted |= {(True, n): p for n, p in of_added.items()}
         chosen = too_many_to_inline(deleted)
@@ -384,7 +384,7 @@ class RemovalFinder:
         ended: set[int],
         replaced: set[int],
     ) -> tuple[list[int], dict[int, Sequence[int]]]:
-        """Data files that lose all rows, and the newly deleted rows of others."""
+        """The data files that lose all rows, and the newly deleted rows of others."""
         by_id = {
             file.data_file_id: (file, positions.get(path, ()))
             for path, file in live.items()
@@ -445,10 +445,10 @@ def new_positions(
     """The positions that a commit deletes, ascending; None: all rows of the file are deleted then.
 
     Args:
-        after: what the client's new delete files of the data file delete, ascending.
-        before: what is deleted already, ascending.
+        after: the positions in the client's new delete files of the data file, ascending.
+        before: the positions that are deleted already, ascending.
         record_count: the rows of the data file.
-        is_replaced: the commit removes the delete file that says what is deleted already.
+        is_replaced: the commit removes the delete file that has the positions of `before`.
 
     Raises:
         BadRequest: a position is outside of the file, or deleted rows come back.

@@ -42,7 +42,7 @@ class NewTable:
     """The greatest id that a column ever had, if it is greater than those of the columns: files may
     have it."""
     left_behind: str = ""
-    """What it does not have of a table that it is made of, in words."""
+    """Names of what it does not take over from the table that is registered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ class Replaced:
 
 @dataclass(frozen=True, slots=True)
 class LargeDelete:
-    """What the new delete file of a data file will say that was not in a file before."""
+    """The deletes in the new delete file of a data file that no file had before."""
 
     data_file: int
     """Its id, or the index of a file that the commit adds."""
@@ -156,7 +156,7 @@ class StagedFiles:
 
     added: Sequence[StagedFile] = ()
     removed: Sequence[str] | None = ()
-    """The paths of those that are staged no more; None: all of the table."""
+    """The paths of those that are no longer staged; None: all of the table."""
 
 
 NO_STAGED_FILES = StagedFiles()

@@ -177,7 +177,7 @@ OF_CLICKHOUSE = re.compile("metadata/[A-Za-z0-9-]+[.]avro")
 """Where ClickHouse writes below the table's location, whatever `write.metadata.path` says."""
 
 MOST_MANIFESTS = 10_000
-"""A commit may name so many manifests that are new; Java writes one for each 8 MB."""
+"""The most new manifests of a commit; Java writes one for each 8 MB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,8 +207,8 @@ class ClientFiles:
         """The entries of these manifests, in order. Raises: as `manifests`."""
         if len(manifests) > MOST_MANIFESTS:
             raise BadRequest(
-                f"the commit has {len(manifests):,} new manifests; {MOST_MANIFESTS:,} are the "
-                "most: commit fewer files at a time"
+                f"the commit has {len(manifests):,} new manifests; at most {MOST_MANIFESTS:,} are "
+                "allowed: commit fewer files at a time"
             )
         entries: list[WrittenFile] = []
         allowance = Allowance()
@@ -240,7 +240,7 @@ class ClientFiles:
         return is_below and bool(OF_CLICKHOUSE.fullmatch(location.removeprefix(directory)))
 
     def own_name(self, location: str) -> Name | None:
-        """The name of a virtual file of this table, as it is now or was; None for other files."""
+        """The name of a virtual file of this table, of now or of the past; None for other files."""
         with suppress(NoSuchKey):
             return self.files.name_at(location) if self.files else None
         return None
@@ -260,7 +260,7 @@ class ClientFiles:
         return self._replace_shown(entries)
 
     def _replace_shown(self, entries: list[WrittenFile]) -> list[WrittenFile]:
-        """The entries with the lake's own data files in place of those that are read by clients."""
+        """The entries, with the lake's own data files in place of those that clients read."""
         if self.files is None:
             return entries
         locations = {location for entry in entries for location in _named_by(entry)}

@@ -21,7 +21,7 @@ def source_commit(reader: ObjectReader, places: FilePlaces, location: str) -> Ta
         places: where the file may be.
 
     Raises:
-        BadRequest: it is elsewhere, is none, is too large, or is of a table with keys.
+        BadRequest: it is elsewhere, is no metadata file, is too large, or its table is encrypted.
     """
     places.check(location, WHAT)
     try:

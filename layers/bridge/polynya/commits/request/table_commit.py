@@ -22,8 +22,8 @@ from ...rest.updates import (
 from ...runtime.errors import BadRequest
 
 LARGEST_DUCKLAKE_ID = 2**40
-"""Ids of snapshots up to this one are DuckLake's own. Those of clients are published too, so the
-two must not meet (docs/developers/decisions/0006-published-snapshot-ids.md)."""
+"""Ids of snapshots up to this one are DuckLake's own. Those of clients are published too, so no id
+may be both (docs/developers/decisions/0006-published-snapshot-ids.md)."""
 
 
 @dataclass(slots=True)
@@ -141,13 +141,13 @@ def _apply(commit: TableCommit, update: Update) -> None:
             of_list = update.action.removeprefix("remove-")
             commit.removed_statistics.append((of_list, update.snapshot_id))
         case updates.Advice():
-            pass  # nothing depends on it
+            pass  # no row depends on it
         case _:
             assert_never(update)
 
 
 def _add_last(added: dict[int, Any], id_: int | None, new: Any) -> None:
-    """Add it so that it is the last of the dict."""
+    """Add a value as the last one of the dict."""
     key = len(added) if id_ is None else id_
     added.pop(key, None)
     added[key] = new
@@ -181,5 +181,5 @@ def _set_reference(commit: TableCommit, update: updates.SetSnapshotRef) -> None:
 
 
 def is_encrypted() -> BadRequest:
-    """The error for a table with keys."""
+    """The error for an encrypted table."""
     return BadRequest("encryption keys of Iceberg have no form in DuckLake")

@@ -78,7 +78,7 @@ def tags(
         is_served: which names are served as they are; those of a table, if nothing is said.
 
     Raises:
-        BadRequest: a property configures clients, or says something else than we do.
+        BadRequest: a property configures clients, or contradicts one of Polynya's own.
     """
     fixed = own.keys() - DEFAULTS_OF_WRITERS.keys()
     changed: dict[str, str | None] = {}
@@ -110,7 +110,7 @@ def check(key: str, value: str, own: Iterable[str]) -> None:
     """Refuse a property that cannot be kept.
 
     Args:
-        own: its names, if it is ours.
+        own: the names of the property if it is one of Polynya's own; otherwise empty.
 
     Raises:
         BadRequest: the message says why.

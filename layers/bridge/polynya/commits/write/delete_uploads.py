@@ -37,8 +37,8 @@ class DeleteFiles:
             ServiceUnavailable: S3 does not answer.
         """
         # Called before the claim, because other writers wait from then on, and again after it: a
-        # file that replaces another one names the snapshot in its rows, and another writer may have
-        # taken the expected one.
+        # file that replaces another one has the snapshot's id in its rows, and another writer may
+        # have taken the expected id.
         large = plan.deletes.large
         fitting = {
             n: file
@@ -89,7 +89,8 @@ class DeleteFiles:
         if replaced.file.format == "parquet":
             return StoredDeletes(body, replaced.file.begin_snapshot)
         if len(dated_vectors(body)) > 1:
-            # A flush wrote it, which its row in the catalog does not say (`partial_max` is NULL).
+            # A flush wrote it, although its row in the catalog does not show it (`partial_max` is
+            # NULL).
             raise BadRequest(CANNOT_BE_MERGED)
         return StoredDeletes(deletion_vector_positions(body), replaced.file.begin_snapshot)
 
@@ -119,6 +120,6 @@ def _new(name: str, file: DeleteFileBytes, large: LargeDelete, snapshot_id: int)
         footer_size=file.footer_size,
         row_group_count=file.row_group_count,
         first_snapshot=first,
-        # Also of one snapshot, as DuckLake's flush writes it.
+        # Also if there is one snapshot only, as DuckLake's flush writes it.
         partial_max=last if large.flushed or large.replaces else None,
     )

@@ -61,7 +61,7 @@ def _specs(snapshot: NewSnapshot, table_id: int) -> ClientSpecs:
 
 
 def set_specs(snapshot: NewSnapshot, table_id: int, specs: ClientSpecs) -> None:
-    """Write the specs that clients gave, in place of those before."""
+    """Replace the specs that clients gave."""
     objects.end_tags(snapshot.con, snapshot.snapshot_id, table_id, [PARTITION_SPECS])
     tag = {PARTITION_SPECS: specs_text(specs)}
     objects.add_tags(snapshot.con, snapshot.snapshot_id, table_id, tag)

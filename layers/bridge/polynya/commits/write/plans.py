@@ -86,13 +86,14 @@ def _add_delete_files(
         raise ConcurrentCommit("other delete files were added to the table; load it again")
     if flushed := [d.data_file for d in large if d.flushed]:
         new_files.remove_inlined_deletes(con, table_id, flushed)
-        # Else a native flush that began before writes a second file of the same deletes.
+        # Otherwise a native flush that began before writes a second file of the same deletes.
         snapshot.change(f"altered_table:{table_id}")
     if paths:
         new_files.schedule_deletion(con, paths)
-        # A delete file that replaces another begins where that began, so that native transactions
-        # which began before do not see it, and add a second one: rows return, and are doubled.
-        # They do so among themselves; a change of the table is a conflict for all of them.
+        # A delete file that replaces another has the begin_snapshot of that one. Native
+        # transactions which began before do not see it, and add a second one: rows return, or are
+        # doubled. Native writers do this to each other, too; a change of the table is a conflict
+        # for all of them.
         snapshot.change(f"altered_table:{table_id}")
     new = list(zip(ids, plan.delete_files, strict=True))
     first_id = snapshot.file_ids(len(new))
@@ -126,7 +127,7 @@ def alter(snapshot: NewSnapshot, table_id: int, plan: TablePlan) -> int | None:
     if alteration.partition_keys is not None:
         partition_id = _partition(snapshot, table_id, alteration)
     if alteration.partition_fields is not None and partition_id is not None:
-        # With those before: the files that the table has keep their partitionings.
+        # With the earlier ones: the files of the table keep their partitionings.
         specs = {**alteration.former_specs, partition_id: alteration.partition_fields}
         set_specs(snapshot, table_id, specs)
     if alteration.sort_keys is not None:
@@ -194,12 +195,12 @@ def write_plans(
         if files := plan.staged_files.added:
             first_id = snapshot.file_ids(len(files))
             staged_files.add(snapshot.con, snapshot.snapshot_id, table_id, first_id, files)
-        rows = key.keyed(plan.commits) if key else plan.commits
+        rows = key.rows_with_key(plan.commits) if key else plan.commits
         new_snapshot.add(snapshot.con, snapshot.snapshot_id, rows)
         is_there = isinstance(plan.table, int) and not plan.is_empty
         if len(plans) > 1 and is_there and not snapshot.changes_table(table_id):
-            # Iceberg's tags, statistics, and snapshots without a change. Beside changes of rows of
-            # other tables readers would take this one as unchanged.
+            # Iceberg's tags, statistics, and snapshots without a change. If the commit changes rows
+            # of other tables, readers would take this table as unchanged.
             snapshot.change(f"altered_table:{table_id}")
 
 
@@ -247,7 +248,7 @@ def _set_tags(snapshot: NewSnapshot, table_id: int, plan: TablePlan) -> None:
         # DuckDB writes a comment that is removed as NULL.
         new = {key: v for key, v in plan.tags.items() if v is not None or key == COMMENT}
         objects.add_tags(snapshot.con, snapshot.snapshot_id, table_id, new)
-        # Else a concurrent INSERT would be a conflict.
+        # Otherwise a concurrent INSERT would be a conflict.
         if not all(map(is_unknown_to_ducklake, plan.tags)):
             snapshot.change_names()
             snapshot.change(f"altered_table:{table_id}")
@@ -277,15 +278,15 @@ def _add_files(
         ids += range(first_file_id, first_file_id + len(group))
     size = sum(file.file_size_bytes for file in plan.added)
     sums = stats.wider(table_stats, _rows(plan.added), row_id - next_row_id, size)
-    stats.set_of_table(con, table_id, sums, is_new=table_stats is None)
+    stats.set_table_stats(con, table_id, sums, is_new=table_stats is None)
     before = queries.table_column_stats(table_id).run(con)
     schema = plan.alteration.schema
     added = leaves(new.column for new in schema.added) if schema else []
     new_ids = {leaf.column_id for leaf in added}
     wider = widened(before, plan.columns, plan.added, had_rows=next_row_id > 0, new_ids=new_ids)
-    stats.set_of_columns(con, table_id, wider, snapshot.layout)
+    stats.set_column_stats(con, table_id, wider, snapshot.layout)
     snapshot.change(f"inserted_into_table:{table_id}")
-    # Deletes name the files that the commit adds by their places in the plan.
+    # Deletes name the files that the commit adds by their index in the plan.
     return [id_ for _, id_ in sorted(zip(in_order, ids, strict=True))]
 
 
@@ -313,8 +314,8 @@ def check_files(snapshot: NewSnapshot, lake: Lake, plan: TablePlan, settled: set
     """Check the files of a commit, after the claim of the snapshot.
 
     Args:
-        settled: the changes of uploads that were done when the commit began to read its files;
-            those that are done now are added.
+        settled: the changes of uploads that had ended when the commit began to read its files;
+            those that have ended by now are added.
 
     Raises:
         BadRequest: as `check_paths_are_new`.

@@ -44,14 +44,16 @@ class Planning(Enum):
     """When PostgreSQL plans the statements of a connection, and with which settings."""
 
     EACH_TIME = auto()
-    """With the values of its parameters: no statement stays prepared."""
+    """For each execution, with the values of the parameters: no statement stays prepared."""
     AS_IT_DECIDES = auto()
-    """Statements stay prepared; PostgreSQL plans the first few times, and then mostly no more."""
+    """Statements stay prepared. PostgreSQL plans the first executions, and then mostly keeps one
+    plan."""
     ONCE = auto()
-    """Without the values of parameters: for lakes that it scans in less time than it plans."""
+    """Once, without the values of parameters: for lakes in which a scan takes less time than a
+    plan."""
     ONCE_BY_INDEX = auto()
-    """Without values, and as if a scan was slow: for tables of few files in a large lake, of which
-    it does not know, without the values, how small they are."""
+    """Once, without values and as if scans were slow: for tables of few files in a large lake.
+    Without the values PostgreSQL does not know how small these tables are."""
 
     @property
     def keeps(self) -> bool:
@@ -63,7 +65,7 @@ ONCE = {"plan_cache_mode": "force_generic_plan"}
 
 SETTINGS: dict[Planning, dict[str, str]] = {
     Planning.ONCE: ONCE,
-    # Such a plan expects many rows, and would start parallel workers.
+    # Such a plan expects many rows, and would otherwise start parallel workers.
     Planning.ONCE_BY_INDEX: ONCE
     | {"seq_page_cost": "1000", "max_parallel_workers_per_gather": "0"},
 }
@@ -74,11 +76,11 @@ ID_OF_FILE = re.compile(
     | (?<=\bmax\()\w+\.data_file_id(?=\))""",
     re.VERBOSE,
 )
-"""The ids by which a plan without values may scan the primary key, and so the files of all tables:
-`numbered` makes expressions of them, for which that index cannot be used."""
+"""Comparisons of ids for which a plan without values may scan the primary key, and so the files of
+all tables. `numbered` writes them as expressions, for which that index cannot be used."""
 
 READING = re.compile(r"\s*(SELECT|WITH)\b")
-"""How a statement begins that can be prepared though it has no parameters."""
+"""How statements begin that can be prepared although they have no parameters."""
 
 # Strings and other identifiers are matched first, so that nothing within them is taken for a table.
 TABLE = re.compile(
@@ -150,7 +152,8 @@ def numbered(sql: str, schema: str, by_index: bool = False) -> Numbered:
 
 
 class ConnectionLost(Exception):
-    """The connection is gone, or cannot be made. Its cause is what the socket or pg8000 raised."""
+    """The connection is gone, or cannot be made; `__cause__` is the error of the socket or
+    pg8000."""
 
 
 @contextmanager
@@ -214,7 +217,7 @@ class CatalogConnection(Connection):  # type: ignore[misc]
             self._in_transactions = "".join(f"; {set_local(*item)}" for item in settings.items())
 
     def start(self, planning: Planning, *, may_prepare: bool) -> None:
-        """Say how the statements of the next transaction are planned.
+        """Set how the statements of the next transaction are planned.
 
         Args:
             may_prepare: statements may stay prepared: it is not behind a pooler.
@@ -262,7 +265,7 @@ class CatalogConnection(Connection):  # type: ignore[misc]
             return super().run(qualified(sql, self.metadata_schema), stream, types, **parameters)
 
     def _run_numbered(self, sql: str, parameters: Mapping[str, Any]) -> Any:
-        """Do what pg8000's `run` does in one round trip instead of three; parse no statement twice.
+        """Do what pg8000's `run` does, in one round trip instead of three, and parse no SQL twice.
 
         https://www.postgresql.org/docs/current/protocol-flow.html#PROTOCOL-FLOW-EXT-QUERY
         """
@@ -277,7 +280,7 @@ class CatalogConnection(Connection):  # type: ignore[misc]
             if planning.keeps:
                 self._free(name)
             self.send_PARSE(name, statement.text, ())
-        self._prepared.pop(name, None)  # what fails is not known to be prepared
+        self._prepared.pop(name, None)  # after an error it may not be prepared
         self.send_DESCRIBE_STATEMENT(name)
         self.send_BIND(name, core.make_params(self.py_types, statement.values(parameters)))
         self.send_EXECUTE()
@@ -305,7 +308,7 @@ class CatalogConnection(Connection):  # type: ignore[misc]
         self._in_effect = settings
 
     def _free(self, name: bytes) -> None:
-        """Send Close for this name, and for those that are one too many with it."""
+        """Send Close for this name, and for the oldest ones beyond the limit."""
         surplus = list(self._prepared)[: max(0, 1 + len(self._prepared) - MOST_PREPARED)]
         # Parse refuses a name that is in use; Close refuses none.
         for closed in (*surplus, name):
@@ -366,7 +369,7 @@ def connect_through_poolers(connect: Callable[[bool], CatalogConnection]) -> Cat
 def sqlstate(error: DatabaseError) -> str:
     """PostgreSQL's code for an error; empty if pg8000 has none.
 
-    GONE_STATEMENT also if a prepared statement cannot run because somebody has changed a table.
+    Also GONE_STATEMENT if a prepared statement cannot run because somebody has changed a table.
     """
     details = error.args[0] if error.args else None
     if not isinstance(details, dict):

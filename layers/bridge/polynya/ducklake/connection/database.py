@@ -60,7 +60,7 @@ class Retry(Enum):
 
 RETRIES = {
     "08": Retry.AT_ONCE,  # connection exceptions
-    "08P01": Retry.NEVER,  # protocol violation: also what PgBouncer says of all that it refuses
+    "08P01": Retry.NEVER,  # protocol violation: also PgBouncer's code for all that it refuses
     GONE_STATEMENT: Retry.AT_ONCE,
     "25P03": Retry.AT_ONCE,  # the transaction was idle for too long
     "25P04": Retry.LATER,  # transaction_timeout
@@ -68,7 +68,7 @@ RETRIES = {
     "53": Retry.LATER,  # insufficient resources: disk, memory
     "53300": Retry.AT_ONCE,  # too many connections
     "55000": Retry.LATER,  # the database accepts no connections now
-    "55006": Retry.LATER,  # the database is in use by a command that wants it alone
+    "55006": Retry.LATER,  # a command has exclusive use of the database
     "55P03": Retry.LATER,  # lock_timeout
     "57": Retry.AT_ONCE,  # shutdown, crash, start-up, a session that was idle for too long
     "57014": Retry.LATER,  # the statement took too long
@@ -80,7 +80,7 @@ RETRIES = {
 """By SQLSTATE, or by its class (the first two characters). All others: never."""
 
 POOLER_IS_FULL = ("no more connections allowed", "query_wait_timeout")
-"""PgBouncer's messages with 08P01 that pass by themselves."""
+"""PgBouncer's messages with 08P01 for states that pass by themselves."""
 
 REFUSED = {"28P01", "28000"}
 """A wrong or expired password, and a role that may not log in (a bad IAM token)."""
@@ -102,8 +102,8 @@ ALONE = ""
 
 BEGIN_WRITE = "BEGIN ISOLATION LEVEL REPEATABLE READ READ WRITE"
 
-# LOCK does not fix what the transaction sees, so that it sees all that was committed while it has
-# waited. VACUUM, ANALYZE and DDL have the same mode; statements that read or write rows go on.
+# LOCK takes no snapshot, so the transaction sees all that was committed while it waited. VACUUM,
+# ANALYZE and DDL need the same mode; statements that read or write rows do not wait.
 LOCK_QUEUE = "LOCK TABLE polynya_commits IN SHARE UPDATE EXCLUSIVE MODE"
 
 BEGIN_COMMIT = f"{BEGIN_WRITE}; {LOCK_QUEUE}"
@@ -119,8 +119,9 @@ SELECT pg_get_userbyid(c.relowner) FROM pg_class AS c
 WHERE c.oid = to_regclass('polynya_commits')"""
 
 GRACE_SECONDS = 3
-"""How much longer than a statement may take its answer is waited for. PostgreSQL cancels it and
-says why, which takes a while on a busy machine; a wait that ends first looks like a lost server."""
+"""How much longer than the time limit of a statement its answer is waited for. PostgreSQL cancels
+the statement and says why, which takes a while on a busy machine; if the wait ends first, it looks
+as if the server was lost."""
 
 OVERTAKEN = {"23505", "40001", "40P01", GONE_COLUMN, GONE_STATEMENT}
 """unique_violation (another writer claimed the snapshot's id), serialization_failure, deadlock; the
@@ -206,8 +207,8 @@ class Database:
     def keep_prepared(self, prepares: bool) -> None:
         """Keep the statements of the next transactions prepared, or not.
 
-        Behind a pooler that gives each transaction another connection none is kept: one statement
-        fails, and its transaction has to be tried again as if the connection was lost.
+        Behind a pooler that gives each transaction another connection none stays prepared: one
+        statement fails, and its transaction has to be repeated as if the connection was lost.
         """
         self._prepares = prepares and self._may_prepare
 
@@ -245,7 +246,7 @@ class Database:
         self._count_failure(None)
 
     def _count_failure(self, seconds: float | None) -> None:
-        """Tell the breaker how long the database did not answer; None: it did answer."""
+        """Report to the breaker how long the database did not answer; None: it did answer."""
         if self._breaker is not None and seconds is not None:
             self._breaker.record_failure(seconds)
         elif self._breaker is not None:
@@ -328,7 +329,7 @@ class Database:
             self._roll_back(connection)
             raise
         except BaseException:
-            # A response may still arrive, and the next statement would read it as its own.
+            # A response may still arrive, and the next statement would take it for its own.
             _abandon(connection)
             raise
         self._pool.give_back(connection)
@@ -373,8 +374,8 @@ class Database:
                 ) from None
             if sqlstate(error) != NO_GRANT or self._begin_commit != BEGIN_COMMIT:
                 raise
-            # The role has the rights of the owner only after SET ROLE, which does not fix what the
-            # transaction sees either.
+            # The role has the rights of the owner only after SET ROLE, which takes no snapshot
+            # either.
             con.run("ROLLBACK")
             [[owner]] = con.run(OWNER)
             self._begin_commit = f"{BEGIN_WRITE}; SET LOCAL ROLE {identifier(owner)}; {LOCK_QUEUE}"
@@ -403,7 +404,7 @@ class Database:
                 self._metadata_schema,
                 **arguments,
                 sock=sock,
-                # What was seen once is not tried again.
+                # Once a pooler was found, every connection is made for it.
                 is_pooled=is_pooled or self._is_pooled,
             )
         except BaseException as error:
@@ -552,7 +553,7 @@ def _failure_of_write(state: str, message: str) -> PolynyaError | None:
 
 
 def _lost_at_commit() -> CommitStateUnknown:
-    """The error whose outcome is not known: `writes.rows.has_committed` asks PostgreSQL for it."""
+    """The error for an unknown outcome, which `writes.rows.has_committed` asks PostgreSQL for."""
     unknown = CommitStateUnknown("the connection to the catalog was lost at COMMIT")
     unknown.is_transient = True
     return unknown

@@ -77,7 +77,8 @@ FRAGMENTS = {
         ),
     ),
     "row_group_count": (("ducklake_data_file.row_group_count", "f.row_group_count"),),
-    # Whether a bound is a value of the column; NULL: not known. Without the columns nobody says.
+    # Whether a bound is a value of the column; NULL: not known, as in catalogs without these
+    # columns.
     "min_is_exact": (("ducklake_file_column_stats.min_is_exact", "s.min_is_exact"),),
     "max_is_exact": (("ducklake_file_column_stats.max_is_exact", "s.max_is_exact"),),
     "is_partition": (("ducklake_name_mapping.is_partition", "n.is_partition"),),
@@ -131,14 +132,14 @@ def sql_for_version(lake: Lake, sql: str, **texts: object) -> str:
 CATALOG_SCHEMA = "(SELECT relnamespace FROM pg_class WHERE oid = to_regclass('ducklake_metadata'))"
 
 
-# Who puts something else in the place of DuckLake's tables does so with these too.
+# Whoever replaces DuckLake's tables by something else, such as views, replaces these too.
 MAIN_TABLES = ("schema", "table", "snapshot", "data_file", "file_partition_value")
 
-# What a transaction sees follows from which transactions have ended, and only one that writes takes
-# an id. The ids continue when the server starts again, but one that was lost in a crash is given
-# twice. A standby knows of transactions only what it has replayed. Views, foreign tables and rights
-# to single rows may show other rows without an id; only tables of the method `heap` surely have
-# `xmin`.
+# The rows that a transaction sees follow from which transactions have ended, and only one that
+# writes takes an id. The ids continue when the server starts again, but an id that was lost in a
+# crash is given twice. A standby knows only the transactions that it has replayed. The rows of
+# views and foreign tables, and those that row security shows, may change without an id; only tables
+# of the access method `heap` certainly have `xmin`.
 XMIN, XMAX = (f"txid_snapshot_{end}(txid_current_snapshot())" for end in ("xmin", "xmax"))
 IS_PLAIN = f"""NOT EXISTS (SELECT FROM pg_class AS c
     WHERE c.relnamespace = {CATALOG_SCHEMA}
@@ -147,20 +148,20 @@ IS_PLAIN = f"""NOT EXISTS (SELECT FROM pg_class AS c
         OR c.relam <> (SELECT a.oid FROM pg_am AS a WHERE a.amname = 'heap')))"""
 IS_KNOWN = f"""NOT pg_is_in_recovery()
     AND current_setting('transaction_isolation') = 'repeatable read' AND {IS_PLAIN}"""
-# After a crash of one backend the server goes on, under the same start time: its statistics are
-# dropped then, and say since when they are counted.
+# After a crash of one backend the server keeps its start time, but resets its statistics; their
+# reset time shows that.
 SERVER = "pg_postmaster_start_time(), pg_stat_get_bgwriter_stat_reset_time()"
 TEXT = f"concat_ws(' ', {SERVER}, {{0}})"
 STATE_NOW = TEXT.format("txid_current_snapshot()")
-"""What a statement sees, on a server that is no standby."""
+"""The state that a statement sees, on a server that is no standby."""
 
 STATE = f"""CASE WHEN current_setting('transaction_read_only') = 'on' AND {IS_KNOWN}
   THEN {STATE_NOW} END"""
 
-# With nothing but what this transaction writes: all with lower ids had ended when it began.
+# Only this transaction's rows are added: all transactions with lower ids had ended when it began.
 STATE_AFTER = f"""CASE WHEN {IS_KNOWN} AND {XMIN} = {XMAX} AND txid_current() = {XMAX}
   THEN {TEXT.format(f"concat({XMAX} + 1, ':', {XMAX} + 1, ':')")} END"""
-"""What is seen when this transaction is committed, if no other one has ended by then."""
+"""The state after this transaction's COMMIT, if no other transaction has ended by then."""
 
 
 def catalog_state(text: str | None, *, is_committed: bool = True) -> CatalogState | None:
@@ -173,8 +174,9 @@ def catalog_state(text: str | None, *, is_committed: bool = True) -> CatalogStat
     return CatalogState(server, int(xmin), int(xmax), ids, is_committed)
 
 
-# What says in a summary which sink has committed: a job of Flink, a query of Spark, the offsets of
-# a group of Kafka Connect. `commits/plan/existing_table.py:commit_rows` writes the text.
+# The part of a summary that names the sink which has committed: a job of Flink, a query of Spark,
+# the offsets of a group of Kafka Connect. `commits/plan/existing_table.py:commit_rows` writes the
+# summary.
 SINK = (
     r'"(?:flink\.job-id|spark\.sql\.streaming\.queryId)": "(?:[^"\\]|\\.)*"'
     r'|"(?:kafka\.connect\.offsets\.|equality-convert-staging-snapshot)[^"]*"'
@@ -189,7 +191,7 @@ INDEX_OF_SINKS = "polynya_commits_of_sink"
 
 OF_SINK = SINK_OF.replace("c.summary", "summary")
 INDEXED_SINKS = f"(table_uuid, {OF_SINK}, snapshot_id) WHERE {OF_SINK} IS NOT NULL"
-"""What the index has, in CREATE INDEX."""
+"""The expressions of the index, as in CREATE INDEX."""
 
 LAKE = f"""
 SELECT 'state', {STATE}, NULL
@@ -218,7 +220,7 @@ def lake() -> Statement[Lake]:
     """The lake as a whole: its options, its newest snapshot, and which columns its catalog has.
 
     Raises, when it runs:
-        Misconfigured: the tables are there, but no snapshot is.
+        Misconfigured: DuckLake's tables exist, but have no snapshot.
     """
     return Statement(LAKE, {}, _lake)
 
@@ -232,7 +234,7 @@ def _lake(rows: Rows) -> Lake:
     if not newest:
         raise Misconfigured("the PostgreSQL schema holds DuckLake's tables, but no snapshot")
     return Lake(
-        # Without one the lake is refused by a sentence about versions.
+        # A lake without a version is refused with a sentence about versions.
         version=options.get("version") or "",
         data_path=data_path,
         encrypted=options.get("encrypted") == "true",
@@ -357,7 +359,7 @@ IS_TIME = "s.snapshot_time BETWEEN '1970-01-01' AND '9999-12-31'"
 MICROS = f"""CASE WHEN {IS_TIME}
   THEN (extract(epoch FROM s.snapshot_time) * 1000000)::bigint ELSE 0 END"""
 
-# One character more than is accepted: a text that was cut off is refused.
+# One character more than is accepted, so that a text which was cut is refused.
 CHANGES_MADE = f"coalesce(left(c.changes_made, {MOST_CHARACTERS + 1}), '')"
 
 # The snapshot before, and the ids of the files that were made since.
@@ -406,13 +408,13 @@ def snapshots(
 ) -> Statement[tuple[list[Snapshot], int]]:
     """Snapshots from `since` up to `snapshot_id` that touched the table, oldest first.
 
-    With a `limit` only the newest ones, and one more, the parent of the oldest. The result has also
+    With a `limit` only the newest ones, and one more, the parent of the oldest. The result also has
     the id of the oldest snapshot that was read, or 0 if the list is complete.
     """
     most = None if limit is None else limit + 1
 
     def result(rows: Rows) -> tuple[list[Snapshot], int]:
-        # Before the table's own first there is nothing to cut.
+        # Before the table's own first snapshot there is none to leave out.
         is_cut = most is not None and len(rows) == most and rows[-1][0] > table.begin_snapshot
         snapshots = [
             replace(_snapshot(*row[:6]), begins_name=row[6] and row[0] > table.begin_snapshot)
@@ -443,7 +445,7 @@ def _snapshot(
     end_file_id: int | None,
 ) -> Snapshot:
     time = EPOCH + timedelta(microseconds=micros)
-    # Without both numbers nothing is known of the files that it made.
+    # Without both numbers it is not known which files the snapshot has made.
     ids = (first_file_id or 0, end_file_id or 0) if first_file_id is not None else (0, 0)
     return Snapshot(snapshot_id, time, changes_made, previous_id, *ids)
 

@@ -64,13 +64,13 @@ ORDER BY f.mapping_id, f.end_snapshot DESC NULLS FIRST, f.data_file_id"""
 
 
 def first_added_files(lake: Lake, table_id: int, snapshot_id: int) -> Statement[list[DataFile]]:
-    """For each name mapping, one of the files that are visible the longest."""
+    """One file for each name mapping, of those that are visible the longest."""
     sql = sql_for_version(lake, FIRST_ADDED_FILES, columns=data_file_columns(lake))
     return select(DataFile, sql, table_id=table_id, snapshot_id=snapshot_id)
 
 
-# As in LACKING_FILES: a file has a column if it has statistics of it. One that is no older than the
-# column may have it without.
+# As in LACKING_FILES: a file has a column if it has statistics of it. A file that is no older than
+# the column may have it without statistics.
 FILES_WITH = f"""
 SELECT {{columns}}, has.column_ids
 FROM ducklake_data_file AS f

@@ -128,8 +128,9 @@ def unservable_inlined_deletes(inlined: Inlined, table_id: int) -> Statement[lis
     return select(lambda begin: UnservableRange(begin, None, INLINED_DELETE_FAULT), sql)
 
 
-# Few tables have a file twice: hashes say so without a sort. An array, because the planner takes
-# files with deletes for few if it has not counted them yet, and then compares each with all others.
+# Few tables have a file twice, and hashes show that without a sort. An array, because the planner
+# expects few files with deletes if it has not counted them yet, and then compares each with all
+# others.
 SHARED_FILES = """
 WITH hidden AS ({hidden}),
 twice AS (

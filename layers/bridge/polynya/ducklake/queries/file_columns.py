@@ -23,8 +23,8 @@ AT_ONCE = 64
 """Rows that are fetched from a cursor at a time; each row is one column of one chunk."""
 
 FEW = 2
-"""Up to so many chunks are read without a cursor: PostgreSQL uses several cores only without one,
-and what a commit has changed must be found among all statistics of the lake."""
+"""The most chunks that are read without a cursor. PostgreSQL uses several cores only without one,
+and the rows that a commit has changed must be found among all statistics of the lake."""
 
 
 class Chunk(NamedTuple):
@@ -54,13 +54,13 @@ def _texts(expression: str) -> str:
 PLACE = "width_bucket({0}.data_file_id, CAST(:starts AS bigint[])) AS place"
 SPAN = "{0}.table_id = :table_id AND {0}.data_file_id BETWEEN :first_id AND :last_id"
 
-# New ids belong to the last chunk; what was added after its version may be most of a table.
+# New ids belong to the last chunk; files that were added after its version may be most of a table.
 SEEN = f"""{SPAN}
   AND {{0}}.data_file_id <= (SELECT max(every.data_file_id) FROM ducklake_data_file AS every
     WHERE every.table_id = :table_id AND every.begin_snapshot <= :newest)"""
 
-# Such a file may hold rows that were added in the window, or it was made in the window of rows
-# that were visible before: DuckLake rewrites its history.
+# A file that may hold rows which were added in the window, or a new file with rows that were
+# visible before: DuckLake rewrites its history.
 IS_AGAIN = """f.begin_snapshot <= base_id AND coalesce(f.end_snapshot > version, TRUE)
   AND (adds_rows AND coalesce({data_partial_max} > base_id, FALSE)
     OR f.data_file_id >= first_file_id AND f.data_file_id < end_file_id)"""
@@ -148,7 +148,8 @@ def file_columns(
     stats_sql = sql_for_version(lake, STATS, inexact=inexact)
     rows = _rows if len(chunks) <= FEW else _rows_by_cursor
     if rows is _rows_by_cursor:
-        # A build that was given up in this transaction, because a table was refused, left cursors.
+        # A build that ended early in this transaction, because a table was refused, has left
+        # cursors.
         con.run("CLOSE ALL")
     files = _group_by_place(rows(con, "files", files_sql, span | of_windows))
     span["newest"] = max(window.snapshot_id for window in windows)
@@ -215,7 +216,7 @@ DATE = f"@ LIKE '____-__-__' AND {WITHOUT_DIGITS} = '--'"
 TIME = f"""(@ LIKE '__:__:__' OR @ LIKE '__:__:__.%') AND {WITHOUT_DIGITS} IN ('::', '::.')"""
 TIMESTAMP = f"""(@ LIKE '____-__-__ __:__:__' OR @ LIKE '____-__-__ __:__:__.%')
   AND {WITHOUT_DIGITS} IN ('-- ::', '-- ::.')"""
-# As other writers than DuckDB spell them. Texts of another zone than UTC have another order.
+# As writers other than DuckDB spell them. Texts in zones other than UTC have another order.
 UTC_TIMESTAMP = (
     "@ ~ '^[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}:[0-9]{2}(\\.[0-9]{1,9})?"
     "(\\+00(:00)?)ZONE$'"

@@ -59,7 +59,7 @@ OF_DATA_FILES = frozenset({"data", "partial"})
 
 @dataclass(frozen=True, slots=True)
 class FileSums:
-    """What the rows of all data files of a table add up to, for a reader at a snapshot."""
+    """The sums over the rows of all data files of a table, for a reader at a snapshot."""
 
     snapshot_id: int
     since: int
@@ -71,7 +71,7 @@ class FileSums:
     @property
     def can_grow(self) -> bool:
         """Whether a later reader saves anything if it begins with them."""
-        # Of what comes later the events say nothing.
+        # The events do not include what comes later.
         return self.groups.files >= LEAST_FILES and not self.groups.has_later
 
     def can_grow_to(self, snapshot_id: int, since: int) -> bool:

@@ -1,4 +1,4 @@
-"""The history of one table, read within one transaction, and what it says of each snapshot.
+"""The history of one table, read in one transaction, and the state at each snapshot.
 
 History is mutable in DuckLake: a second delete, a merge or a flush replace rows of past snapshots.
 So every state carries a hash of its rows, and the name of a file that is made from a state contains
@@ -67,7 +67,7 @@ class TableHistory:
     sink_commits: list[objects.ClientSnapshot]
     """The newest commit of each sink, in order."""
     file_sums: FileSums = field(compare=False, repr=False)
-    """What the rows of all data files add up to, with which the next reader may begin."""
+    """The sums over the rows of all data files, with which the next reader may begin."""
 
     @property
     def full_name(self) -> str:
@@ -100,7 +100,7 @@ class TableHistory:
         renames = {
             snapshot.snapshot_id
             for snapshot in self.snapshots[1:]
-            # DuckLake names all else that the same transaction does to the table.
+            # DuckLake also names the other changes of the table in the same transaction.
             if snapshot.begins_name and not self.changes(snapshot)
         }
         if renames:  # most tables have none
@@ -108,7 +108,7 @@ class TableHistory:
         return [snapshot for snapshot in self.snapshots if snapshot.snapshot_id not in renames]
 
     def changes(self, snapshot: objects.Snapshot) -> frozenset[str]:
-        """What a snapshot did to the table, in DuckLake's words."""
+        """The types of changes that a snapshot made to the table, in DuckLake's words."""
         return objects.changes_of(snapshot.changes_made, self.table.table_id)
 
     def _first_to_show(self) -> Iterator[int]:
@@ -116,7 +116,7 @@ class TableHistory:
         ids = [snapshot.snapshot_id for snapshot in self.snapshots]
         changes = {event.snapshot_id for event in self.events}
         changes |= {*self._column_changes(), *self._rows_moved_at()}
-        # What a sink reads back is at an older snapshot than the newest one.
+        # The commit that a sink reads back may be older than the newest snapshot.
         changes.update(commit.snapshot_id for commit in self.sink_commits)
         places = {bisect_left(ids, change) for change in changes if change >= self.since}
         return (ids[place] for place in places if place < len(ids))
@@ -178,7 +178,7 @@ class TableHistory:
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """The visible rows of one kind at a snapshot, and what its last change did."""
+    """The visible rows of one kind at a snapshot, and the effect of the last change."""
 
     files: int = 0
     rows: int = 0
@@ -253,7 +253,8 @@ def read(
             new, groups = now.files, before + added
     if groups is None:
         groups = all_groups.run(con) if earlier else now.files
-    # Mostly none: the reasons are asked for only if the sums over all files have found a fault.
+    # Mostly there are none: the reasons are read only if the sums over all files have found a
+    # fault.
     if groups.has_faults:
         unservable += data_files.unservable_data_files(lake, table_id).run(con)
     lifetimes = TableLifetimes(lake, table_id, inlined, groups.has_partial)
@@ -279,9 +280,9 @@ def read(
     changes = {table.begin_snapshot, *(event.snapshot_id for event in events)}
     changes.update(commit.snapshot_id for commit in of_sinks)
     changes |= edges
-    # A catalog may say that rows are older than their table, which DuckLake reads.
+    # In some catalogs rows are older than their table; DuckLake reads them.
     changes = {max(change, table.begin_snapshot) for change in changes}
-    # Without those before a list that was cut: its first snapshot shows them all.
+    # Without the snapshots before a list that was cut: its first snapshot shows all their changes.
     first = max(first_id, 1)
     expired = sorted(
         change for change in changes - snapshots.keys() if first <= change <= snapshot_id

@@ -5,8 +5,8 @@ A row is parsed from the text that PostgreSQL writes for a whole row.
 The columns of a table are those of the snapshot that made it. DuckLake creates it at CREATE TABLE
 and at an ALTER, and then ducklake_schema_versions says at which snapshot. If nothing was inlined
 before, it creates one at the first small INSERT, with a schema version that no other row has; and
-the snapshot may have expired since. Then the other versions say between which snapshots it was
-created, and the names of its columns decide.
+the snapshot may have expired since. Then the other versions limit the snapshots that may have
+created it, and the names of its columns decide.
 """
 
 import re
@@ -36,7 +36,7 @@ Record = dict[str, str | bytes | None]
 VALUE = re.compile(r'[(,](?:"((?:[^"\\]|""|\\\\)*)"|([^,()"]*))')
 DOUBLED = re.compile(r'(["\\])\1')
 
-# DuckDB reads '0044-03-15 BC' as the year 44 AD, and means '0044-03-15 (BC)'.
+# DuckDB reads '0044-03-15 BC' as the year 44 AD; its own spelling is '0044-03-15 (BC)'.
 BEFORE_CHRIST = re.compile(r"^(\S+)(.*) BC$")
 
 
@@ -80,8 +80,8 @@ def _value(type_: str, text: str | None) -> str | bytes | None:
 
 # A table that was made at an ALTER has a row of its schema version. One that was made at an INSERT,
 # because nothing was inlined before, has none: it is younger than the versions below its own. The
-# table of deletes is registered nowhere: it is found by its name. A version of the future is none:
-# DuckLake does not read when a version began.
+# table of deletes is registered nowhere: it is found by its name. A version that
+# begins after the newest snapshot is ignored: DuckLake does not read when versions begin.
 INLINED = f"""
 SELECT i.table_name IS NULL, c.relname::text, i.schema_version,
   coalesce(v.made_at, v.made_after + 1), coalesce(v.made_at, v.made_until),
@@ -141,7 +141,7 @@ FROM ducklake_snapshot"""
 
 
 def inlined_origin(table: InlinedTable) -> Statement[InlinedOrigin]:
-    """What snapshots and rows say about the snapshot that made a table of inlined rows."""
+    """The snapshots and rows that limit which snapshot has created a table of inlined rows."""
     _, begin, end = map(identifier, table.system_columns)
     sql = INLINED_ORIGIN.format(table=identifier(table.table_name), begin=begin, end=end)
     parameters = {"schema_version": table.schema_version}
@@ -207,7 +207,7 @@ def system_columns(table_name: str) -> Statement[tuple[str, ...]]:
     """
 
     def result(rows: Rows) -> tuple[str, ...]:
-        return tuple((rows[0][0] or INLINED_COLUMNS)[:3])  # nothing, if the table is gone
+        return tuple((rows[0][0] or INLINED_COLUMNS)[:3])  # NULL if the table is gone
 
     return Statement(SYSTEM_COLUMNS, {"table_name": table_name}, result)
 
@@ -297,11 +297,11 @@ def tables_with_columns(
     for table in inlined.tables:
         if table.schema_begin > snapshot_id:
             continue
-        # The rows of the table are asked only if its names leave a doubt: that takes a scan.
+        # The rows are read only if the names do not decide, because that takes a scan.
         created_at = made_by(table, columns, snapshot_id)
         if created_at is None:
             origin = inlined_origin(table).run(con)
-            # A table without rows need not be understood.
+            # The columns of a table without rows do not matter.
             if origin.first_row is None:
                 continue
             created_at = made_by(narrowed(table, origin), columns, snapshot_id)

@@ -1,7 +1,7 @@
 """The lifetimes of a table's rows in the catalog, summed by snapshot and by chunk of data files.
 
 A lifetime is the range of snapshots at which one row is visible: a data file, a delete file or an
-inlined row. Sums over them say in one query what changed when, without a row for each file.
+inlined row. One query of sums gives what changed at which snapshot, without a row for each file.
 """
 
 from collections.abc import Iterable, Sequence
@@ -62,7 +62,8 @@ SELECT f.begin_snapshot, f.end_snapshot, 'data', {number_or_zero("f.record_count
   f.data_file_id, f.partition_id, {{mapping_id}}
 FROM ducklake_data_file AS f WHERE f.table_id = :table_id{{and_new}}"""
 
-# A delete is visible when its data file is: an older one, which DuckLake never writes, begins then.
+# A delete is visible while its data file is: if a delete is older, which DuckLake never writes, it
+# begins with the file.
 BEGUN = "CASE WHEN {0} < f.begin_snapshot THEN f.begin_snapshot ELSE {0} END"
 
 DELETE = f"""
@@ -157,9 +158,9 @@ FROM ({{lifetime}}) AS {LIFETIME}
 WHERE begin_snapshot <= :snapshot_id AND {IS_LIFETIME} GROUP BY 1, 2, 3"""
 BY_SNAPSHOT = {"begin": "begin_snapshot", "end": "end_snapshot"}
 
-# Data files are many where the history is long. What happened to them before the last begin before
-# :since is one event (see `events`), and a second pass that finds this begin takes less time than
-# sums by millions of snapshots.
+# A long history has many data files. All that happened to them before the last begin before :since
+# is one event (see `events`); to find this begin in a second pass takes less time than sums by
+# millions of snapshots.
 LAST_BEGIN = f"""
 SELECT max(begin_snapshot) AS snapshot_id FROM ({{lifetime}}) AS {LIFETIME}
 WHERE begin_snapshot < :since AND begin_snapshot <= :snapshot_id AND {IS_LIFETIME}"""
@@ -169,7 +170,7 @@ SINCE_LAST_BEGIN = {
     for name, column in BY_SNAPSHOT.items()
 }
 
-# The sums of hashes stay numeric: they may need more than 64 bits.
+# The sums of hashes are numeric: they may need more than 64 bits.
 EVENTS = """
 WITH last_begin AS MATERIALIZED ({last_begin}),
 lifetime AS ({lifetimes}),
@@ -254,7 +255,7 @@ FROM (SELECT *, width_bucket(data_file_id, CAST(:starts AS bigint[])) AS place
     AND {IS_LIFETIME} AND data_file_id BETWEEN :first_id AND :last_id OFFSET 0) AS placed
 GROUP BY 1, 2, 3, 4, 5"""
 
-# What changed within the window is listed as changed by its last snapshot.
+# Changes within the window are listed as changes of its last snapshot.
 CHUNKS = """
 WITH summed AS (
   SELECT *, CASE WHEN end_snapshot <= :snapshot_id THEN end_snapshot END AS ended
@@ -294,7 +295,7 @@ class TableLifetimes:
         Inlined rows keep all events, because their files depend on earlier ones too.
 
         Args:
-            new: the data files whose own events are wanted; None: those of all.
+            new: only the events of these data files; None: those of all.
         """
         data_files, *lifetimes = self._file_lifetimes(new=new)
         lifetimes += [self._delete_lifetimes(), *_inlined_row_lifetimes(self.inlined)]
@@ -309,7 +310,7 @@ class TableLifetimes:
         return select(Event, sql, **parameters, **(new.parameters if new else {}))
 
     def chunks(self, window: Window, starts: list[int], last_id: int) -> Statement[list[ChunkSum]]:
-        """What is visible at a snapshot, by the chunk of its data file, in one aggregate query.
+        """The visible rows at a snapshot, by the chunk of their data file, in one aggregate query.
 
         Args:
             window: of the snapshot.
@@ -395,7 +396,7 @@ def _inlined_row_lifetimes(inlined: Inlined) -> list[str]:
     lifetimes = []
     for table in inlined.tables:
         row_id, begin, end = map(identifier, table.system_columns)
-        # end_snapshot is set later and must not change the hash of a row that was visible before.
+        # end_snapshot is set later, and must not change the hash of a row that was visible before.
         user_columns = map(identifier, table.user_columns)
         lifetimes.append(
             INLINED.format(

@@ -42,7 +42,7 @@ def schemas_at(snapshot_id: int) -> Statement[list[Schema]]:
 
 
 def _schemas(rows: Rows) -> list[Schema]:
-    by_id = {row[0]: row for row in rows}  # DuckLake lists a schema once that has two rows
+    by_id = {row[0]: row for row in rows}  # DuckLake lists a schema with two rows once
     outer = {schema_id: (row[1], row[4]) for schema_id, row in by_id.items()}
     names: dict[int | None, Namespace | None] = {None: ()}
     schemas = []
@@ -221,8 +221,8 @@ FROM ducklake_table AS t JOIN ducklake_schema AS s ON s.schema_id = t.schema_id
 WHERE s.schema_name = :schema_name AND t.table_name = :table_name
   AND {VISIBLE.format("s")} AND {VISIBLE.format("t")} AND {PARENT.format("s")} """
 
-# The window numbers rows that are the same, too. Of a uuid that two tables have, the files that are
-# read by it are those of one table.
+# The window numbers equal rows, too. If two tables have one uuid, files that are read by the uuid
+# are those of one of them.
 ROWS_TOGETHER = """
 WITH row AS (SELECT t.begin_snapshot, t.end_snapshot, t.table_name,
     row_number() OVER (ORDER BY t.begin_snapshot, t.table_name) AS number
@@ -267,8 +267,8 @@ def unservable_rows_of_table(table_id: int) -> Statement[list[UnservableRange]]:
     return select(unservable, ROWS_TOGETHER, table_id=table_id)
 
 
-# From the outermost schema inwards, one level after the other: it ends with the last name, whatever
-# the rows say.
+# One level after the other, the outermost schema first: the recursion ends with the last name,
+# whatever the rows hold.
 WITHIN = f"""IN (
   WITH RECURSIVE walked AS (
     SELECT s.schema_id, 1 AS level FROM ducklake_schema AS s
@@ -340,7 +340,7 @@ def table_of_uuid(table_uuid: str) -> Statement[tuple[Schema, Table] | None]:
     return Statement(TABLE_OF_UUID, {"table_uuid": table_uuid}, result)
 
 
-# Once for each schema, not for each table: OFFSET keeps PostgreSQL from moving it.
+# Evaluated once for each schema, not for each table: OFFSET keeps PostgreSQL from moving it.
 SCHEMA_NAMES = f"""(
   SELECT s.schema_id, s.begin_snapshot, s.schema_name, {PARENTS.format("s")} AS parents
   FROM ducklake_schema AS s OFFSET 0)"""
@@ -443,7 +443,8 @@ def _others(rows: Rows, lake: Lake, table_id: int) -> Others:
     names: dict[int, tuple[Namespace, str] | None] = {}
     directories: list[tuple[int, str]] = []
     for id_, parents, schema_name, table_name, *paths in rows:
-        # The newest comes last. Without its parents a schema has no name that others could have.
+        # The newest row comes last. A schema without its parents has no name that another could
+        # have.
         names[id_] = None if parents is None else ((*parents, schema_name), table_name)
         place = location((lake.data_path, False), (paths[0], paths[1]), (paths[2], paths[3]))
         directories.append((id_, place))

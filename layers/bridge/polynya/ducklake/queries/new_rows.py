@@ -1,8 +1,9 @@
 """The rows of one table that were written since an earlier transaction read it.
 
-A sum over a million rows takes half a second, and most commits add a few rows. PostgreSQL says of
-each row which transaction wrote it. New rows are those of all transactions that may still have been
-running when the earlier one began, or began later. Every other row that is visible now was visible
+A sum over a million rows takes half a second, and most commits add a few rows. PostgreSQL records
+for each row which transaction wrote it. New rows are those of all transactions that may still have
+been running when the earlier one began, or began later. Every other row that is visible now was
+visible
 to the earlier one: its writer had committed, and nobody had deleted it. So if there are as many
 other rows as the earlier one counted, they are the same rows, and only the new ones are read.
 An update leaves a new row and removes the old one, so the counts differ.
@@ -21,7 +22,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, slots=True)
 class Earlier(Generic[Result]):
-    """What an earlier transaction has read, and who may have written since."""
+    """The result of an earlier transaction, and the transactions that may have written since."""
 
     result: Result
     transactions: Sequence[str]
@@ -74,7 +75,7 @@ def new_rows(
 
     Args:
         table: a catalog table with the columns table_id and data_file_id.
-        and_counted: SQL that leaves rows `r` out, as the earlier transaction did.
+        and_counted: SQL that excludes rows `r`, as the earlier transaction did.
     """
     return Statement(
         NEW_ROWS.format(table=table, and_counted=and_counted),

@@ -1,8 +1,8 @@
 """The data files that a scan needs, by their statistics and partition values.
 
 `planned_files` prunes in one statement, by the columns of the filter alone. It skips a file only if
-its statistics prove that none of its rows passes. What is missing, not parsable or contradictory
-keeps the file: each test is `IS NOT FALSE` or `IS NOT TRUE`.
+its statistics prove that none of its rows passes. Statistics that are missing, cannot be parsed or
+contradict each other keep the file: each test is `IS NOT FALSE` or `IS NOT TRUE`.
 """
 
 import json
@@ -44,7 +44,7 @@ file."""
 MOST_COMPARED = 10
 """A longer list is an array, for which PostgreSQL takes twice as long for each file."""
 
-# A row that cannot be true belongs to no file: nothing is known of the column then. The rules are
+# Statistics that no file can have are ignored, as if there were none of the column. The rules are
 # those of `mapping.claims`.
 STATS = """
   LEFT JOIN (SELECT s.data_file_id, s.column_size_bytes, s.value_count, s.null_count,
@@ -57,9 +57,9 @@ HAS_COLUMN = "({mapping} = ANY(CAST(:lacking_{number} AS bigint[]))) IS NOT TRUE
 """The name mapping of an added file has the column."""
 IS_MEASURED = """({c}.column_size_bytes > 0 AND {c}.null_count BETWEEN 0 AND f.record_count
   AND {c}.value_count = f.record_count - {c}.null_count) IS TRUE"""
-"""Somebody saw the values: DuckDB and commits of Iceberg clients write all of these numbers. A sum
-of two of them could need more than 64 bits."""
-# The counts come first: to read a text takes PostgreSQL longer.
+"""The writer has read the values: DuckDB and commits of Iceberg clients write all of these numbers.
+The sum of two of them could need more than 64 bits."""
+# The counts come first: PostgreSQL takes longer to parse a text.
 IS_READ = f"({IS_MEASURED} OR {{c}}.min_value IS NULL OR {{c}}.lower IS NOT NULL)"
 KNOWS_NAN = f"({{c}}.contains_nan IS NOT FALSE OR {IS_MEASURED})"
 IS_ORDERED = "(({c}.lower > {c}.upper) IS NOT TRUE)"
@@ -91,7 +91,7 @@ ORDER BY p.place"""
 
 
 Kept = Mapping[FilteredColumn | PartitionKey, Sequence[int]]
-"""The files that a test of a partition value keeps, whatever it says, by what is tested."""
+"""The files that a test of a partition value keeps whatever its result, by what is tested."""
 NOTHING_KEPT: Kept = {}
 
 
@@ -166,15 +166,15 @@ def _join(
 
 
 def _key(of: FilteredColumn | PartitionKey) -> PartitionKey | None:
-    """The key whose values are tested; None: statistics are."""
+    """The key whose values are tested; None if statistics are tested."""
     return of if isinstance(of, PartitionKey) else of.key
 
 
 MOST_VALUES = 100_000
 MOST_APART = 1_000
 MOST_CANDIDATES = 20_000
-"""With more values of a key, more files without one, or more files of the values that pass, every
-file is looked at."""
+"""The most values of a key, files without one, and files of the values that pass; beyond these,
+every file is tested."""
 
 VALUES_INDEX = """
 SELECT EXISTS (SELECT FROM pg_index AS i
@@ -194,8 +194,8 @@ def has_values_index() -> Statement[bool]:
 OF_KEY = """FROM ducklake_file_partition_value AS p
   WHERE p.table_id = :table_id AND p.partition_key_index = :key"""
 
-# From each value to the next one: as many looks into the index as there are values. NULL is the
-# last one, whether there is such a file or not.
+# From each value to the next one: as many index look-ups as there are values. NULL is always the
+# last one, even if no file has it.
 KEY_VALUES = f"""
 WITH RECURSIVE walk AS (
   SELECT min(p.partition_value COLLATE "C") AS value {OF_KEY}
@@ -222,7 +222,7 @@ class KeyValues:
     """The values of a partition key in all files of a table, of all snapshots."""
 
     values: str | None
-    """A JSON array of texts, and perhaps of some that no file has; None: they are too many."""
+    """A JSON array of texts, some of which no file may have; None: they are too many."""
     rows: int
     """The values of all keys of the table together."""
     hash: int
@@ -261,8 +261,8 @@ def _union(values: str | None, new: str | None) -> str | None:
     return json.dumps([*both]) if len(both) <= MOST_VALUES else None
 
 
-# The files that have no value of a key. A file of another partitioning has none: its value is one
-# of another key.
+# The files that have no value of a key: also those of other partitionings, which have values of
+# other keys.
 WITHOUT_VALUE = f"""
 SELECT f.data_file_id
 FROM ducklake_data_file AS f
@@ -306,9 +306,9 @@ def files_of_values(
     values: str,
     oldest: int,
 ) -> Statement[list[int] | None]:
-    """The files whose value of a partition key lets them pass; None: they are too many.
+    """The files whose value of a partition key passes a condition; None: they are too many.
 
-    Of the condition only the tests of this key count.
+    Only the tests of this key count.
 
     Args:
         of: one of `tested_keys`.
@@ -333,9 +333,9 @@ def files_of_values(
     )
 
 
-# Equal sums of hashes say that each file of a span has one row of statistics, and that its value,
-# unless it is NULL, is both of the bounds. They take a fifth of the time of the join below, which
-# is for where they differ. What cannot be read may be equal, too: its tests keep the file.
+# Equal sums of hashes prove that each file of a span has one row of statistics, and that its value,
+# unless it is NULL, equals both bounds. They take a fifth of the time of the join below, which is
+# used where they differ. Texts that cannot be parsed may be equal, too: their tests keep the file.
 SUMS = """
 SELECT place, count(*), count(value),
   sum(coalesce(hashtextextended(value, data_file_id), hashint8extended(data_file_id, 0)))
@@ -346,7 +346,7 @@ SUMS_OF_VALUES = SUMS.format("""
   FROM ducklake_file_partition_value AS p
   WHERE p.table_id = :table_id AND p.partition_key_index = :key AND {span_of_p}""")
 
-# The column first: of the rows of the whole lake it leaves out the most.
+# The column first: it excludes most rows of the lake.
 SUMS_OF_STATS = SUMS.format("""
   SELECT {place_of_s}, s.data_file_id, CASE WHEN s.min_value = s.max_value
     AND (s.null_count > 0) IS NOT TRUE THEN CAST({lower} AS text) END AS value
@@ -358,8 +358,8 @@ VALUES_OF_FILES = """FROM ducklake_file_partition_value AS p
     AND f.partition_id = :partition AND {span_of_f}
     AND p.table_id = :table_id AND p.partition_key_index = :key AND {span_of_p}{and_only}"""
 
-# As `mapping.claims.contradicted`: a value that is there twice, or is not the one value that the
-# statistics of the same file say. Equal texts are not read.
+# As `mapping.claims.contradicted`: a value that a file has twice, or that differs from the one
+# value in the statistics of the file. Equal texts are not parsed.
 # All files are compared before the limit: otherwise PostgreSQL expects to find a thousand soon, and
 # looks up the statistics of one file after another.
 CONTRADICTED = f"""
@@ -398,13 +398,13 @@ LIMIT :most"""
 AND_NULL = " AND p.partition_value IS NULL"
 
 FILES_AT_ONCE = 50_000
-"""About so many files are compared first, which takes a tenth of a second, or seconds on a busy
-server. A statement for many more could be cancelled by its time limit, at every request."""
+"""About how many files are compared first: that takes a tenth of a second, or seconds on a busy
+server. A statement for many more could reach its time limit, in every request."""
 
 SECONDS_OF_ALL, QUICK_SECONDS = 24, 4
-"""All others follow together if, as long as the last ones took, they would take less than the first
-of the two: without an index PostgreSQL reads all statistics in a third of that time. Otherwise
-twice as many follow those that took less than the second one."""
+"""All remaining files follow together if, at the speed of the last ones, they take less than the
+first of the two; without an index PostgreSQL reads all statistics in a third of that time.
+Otherwise the next batch is twice as large if the last one took less than the second."""
 
 LEAST_SECONDS = 5
 """With less time left, the next request goes on with the comparison."""
@@ -434,7 +434,7 @@ def read_contradicted(
 ) -> Contradicted:
     """Read the files whose value of a column's partition key their statistics contradict.
 
-    If little time is left, only those of a part of the files.
+    If little time is left, only a part of the files is read.
 
     Args:
         of: with a key.
@@ -473,7 +473,7 @@ def _compare(
     first_id: int,
     contradicted: set[int],
 ) -> int | None:
-    """Compare the files from an id on, and give the first id for which no time is left.
+    """Compare the files from an id on; return the first id for which no time is left.
 
     Args:
         contradicted: gets the files whose value is not certain.
@@ -509,7 +509,7 @@ def _compare(
 def _differing(
     con: Connection, lake: Lake, table_id: int, of: FilteredColumn, spans: Sequence[tuple[int, int]]
 ) -> list[tuple[tuple[int, int], str]]:
-    """Spans with a value that may not be certain, and SQL that says of which values this is so."""
+    """The spans with a value that may not be certain, and SQL that selects such values."""
     assert of.key is not None
     if of.lacking:
         return [(span, "") for span in spans]
@@ -606,7 +606,7 @@ def files_from_elsewhere(
 def drop_keys(
     condition: Condition, uncertain: Container[FilteredColumn | PartitionKey]
 ) -> Condition:
-    """The condition without the values of some keys; a column's statistics are tested instead."""
+    """The condition without the values of some keys: it tests a column's statistics instead."""
     match condition:
         case AllOf(parts) | AnyOf(parts):
             return type(condition)(tuple(drop_keys(part, uncertain) for part in parts))
@@ -648,7 +648,7 @@ UPPER = {
     **dict.fromkeys(FLOATS, "CASE WHEN s.contains_nan IS FALSE THEN @ END"),
     **dict.fromkeys(("timestamp", "timestamptz"), MICROSECONDS),
 }
-"""What becomes of an upper bound, by form; as `mapping.claims.widened`."""
+"""SQL that widens an upper bound, by form; as `mapping.claims.widened`."""
 
 CERTAIN = {
     "decimal": f"""CASE WHEN {WAS_COUNTED} IS TRUE
@@ -657,8 +657,8 @@ CERTAIN = {
 """Which bounds are certain, by form; as `mapping.claims.is_rounded`."""
 
 
-# DuckLake writes zeros for all statistics of some types, and no NULLs for variants that have some:
-# counts prove something only if they add up to the number of rows.
+# DuckLake writes zeros for all statistics of some types, and counts no NULLs in variants that have
+# some: counts prove something only if they add up to the number of rows.
 NO_NULL = "({c}.null_count = 0 AND {c}.value_count = f.record_count)"
 ALL_NULL = "({c}.value_count = 0 AND {c}.null_count = f.record_count)"
 IN_PARTITION = "({c}.data_file_id IS NOT NULL AND {c}.partition_value IS {null})"
@@ -672,9 +672,8 @@ class _Conditions:
         self, only: FilteredColumn | PartitionKey | None = None, uncertain: Kept = NOTHING_KEPT
     ) -> None:
         """Args:
-        only: what is tested; all other tests keep the file. None: everything is.
-        uncertain: files that a test of a partition value keeps.
-        """
+        only: what is tested; all other tests keep the file. None: everything is tested.
+        uncertain: files that a test of a partition value keeps."""
         self._only, self._uncertain = only, uncertain
         self.joined: list[FilteredColumn | PartitionKey] = []
         self.parameters: dict[str, Any] = {}
@@ -733,7 +732,7 @@ class _Conditions:
             no_null, all_null = (
                 IN_PARTITION.format(c=c, null=null) for null in ("NOT NULL", "NULL")
             )
-            if column.form is not None:  # what cannot be read may be how somebody writes NULL
+            if column.form is not None:  # a text that cannot be parsed may be somebody's NULL
                 no_null = f"({no_null} AND {c}.lower IS NOT NULL)"
         has_bounds = column.key is None and column.form is not None
         is_ordered = IS_ORDERED.format(c=c)
@@ -792,7 +791,7 @@ ONE_VALUE = {
 
 
 def _unless(*beyond: str, of: str = "{{c}}.{}") -> str:
-    """Bounds in the wrong order skip no file: `_Conditions._tests` sees to that."""
+    """Bounds in the wrong order skip no file: `_Conditions._tests` excludes them."""
     bounds = {">": of.format("lower"), "<": of.format("upper")}
     is_beyond = " OR ".join(f"{bounds[sign[0]]} {sign} {{value}}" for sign in beyond)
     return f"({is_beyond}) IS NOT TRUE"

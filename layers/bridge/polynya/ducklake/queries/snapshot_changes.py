@@ -1,4 +1,4 @@
-"""What snapshots changed in a lake, with what their writers said of them, and the names of that."""
+"""The changes of snapshots in a lake, their messages, and the names of what they changed."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -11,7 +11,7 @@ from ..rows.objects import Lake
 from .catalog import EPOCH, MICROS, PARENTS, sql_for_version
 
 LONGEST_TEXT = 10_000
-"""Characters of a text of the catalog that are read; a person reads less."""
+"""The most characters that are read of a text of the catalog; a person reads fewer."""
 
 CHANGES = f"""
 SELECT s.snapshot_id, {MICROS},

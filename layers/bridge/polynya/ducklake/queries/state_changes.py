@@ -1,8 +1,8 @@
 """What has changed in a lake since an earlier state of its catalog, in one statement.
 
-A snapshot says which tables it has changed (`changes_made`), and PostgreSQL which transaction has
+A snapshot names which tables it has changed (`changes_made`), and PostgreSQL which transaction has
 written it (`xmin`). So if every transaction that has committed since has written a snapshot, the
-snapshots say all that has changed, but for what DuckLake may do in the same transaction: it expires
+snapshots name all changes except two that DuckLake may make in the same transaction: it expires
 snapshots, and sets options.
 """
 
@@ -22,7 +22,7 @@ MOST_COUNTED = 10_000
 
 @dataclass(frozen=True, slots=True)
 class SeenState:
-    """A state of the catalog, and what tells whether others have changed it."""
+    """A state of the catalog, and values that show whether others have changed it."""
 
     text: str
     state: CatalogState
@@ -41,7 +41,7 @@ COUNTED = f"""(SELECT count(*) FROM ducklake_snapshot AS s
 BESIDE = """(SELECT concat_ws(' ', (SELECT min(snapshot_id) FROM ducklake_snapshot),
   (SELECT md5(string_agg(o::text, ',' ORDER BY o::text)) FROM ducklake_metadata AS o)))"""
 
-# Most find the state as it was, and nothing else is asked for. Each part has an index.
+# Mostly the state has not changed, and no other part runs. Each part has an index.
 CHANGES = f"""
 WITH now AS MATERIALIZED (
   SELECT {STATE_NOW} AS state, txid_snapshot_xmax(txid_current_snapshot()) AS xmax,
@@ -118,7 +118,7 @@ def _changed_tables(earlier: SeenState, now: SeenState, rows: Rows) -> ChangedTa
         return None
     aborted = {int(id_) for id_, _ in _rows_of_kind(rows, "aborted")}
     writers = {int(writer) for _, writer, _ in snapshots}
-    # Whoever has written something else may have written anything.
+    # A transaction that has written other rows may have changed anything.
     if writers != {id_ % 2**32 for id_ in ended - aborted}:
         return None
     tables: dict[int, int] = {}

@@ -87,9 +87,9 @@ def _partition_columns(rows: Rows) -> dict[int | None, list[PartitionColumn]]:
     return columns
 
 
-# One that ends where it begins is of clients. Without keys it stays until another one begins
-# (decision 26). Those of files in other directories change nothing: they have keys, or begin with
-# one that has a smaller id.
+# A partitioning that ends where it begins belongs to clients. One without keys is current until
+# another one begins (decision 26). Those for files in other directories do not count: they have
+# keys, or begin together with one that has a smaller id.
 PARTITIONINGS = f"""
 SELECT i.partition_id, i.begin_snapshot, {VISIBLE.format("i")} OR i.begin_snapshot = i.end_snapshot
 FROM ducklake_partition_info AS i
@@ -112,8 +112,8 @@ def _partitionings(rows: Rows) -> tuple[int | None, list[int]]:
 
 
 # Two tables share a mapping_id if another program (ducklake-dataframe) did not take it from the
-# catalog's counter. Then the rows do not say whose they are, but a column is mapped by its own
-# name, which the group of a list is not.
+# catalog's counter. Then the rows do not show which table they belong to, but a column is mapped by
+# its own name, which the group of a list is not.
 MAPPED_NAMES = """
 SELECT DISTINCT n.mapping_id, n.column_id, n.source_name, n.target_field_id, n.parent_column,
   {is_partition}
@@ -151,7 +151,7 @@ WHERE NOT EXISTS (SELECT FROM {stats_table} AS s
 GROUP BY 1"""
 
 
-# The statistics of a file are of all its rows, if they count them all.
+# The statistics of a file cover all of its rows if their counts do.
 FROM_2_31 = """
 SELECT DISTINCT s.column_id, f.begin_snapshot, f.end_snapshot
 FROM {stats_table} AS s JOIN ducklake_data_file AS f USING (data_file_id)

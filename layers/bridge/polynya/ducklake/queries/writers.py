@@ -14,8 +14,8 @@ from ..rows.objects import VIEW_VERSION, Lake, ViewText, WriterRights
 from .catalog import CATALOG_SCHEMA, IS_TIME, sql_location
 
 # A join, because a list of paths is compared one by one before PostgreSQL 14. JSON, because pg8000
-# writes an array character by character: 10,000 files have 80,000 paths. Rows of a table that is
-# gone have no directory; its files wait for their deletion then, with whole paths.
+# writes an array character by character: 10,000 files have 80,000 paths. The rows of a dropped
+# table have no directory; its files are then scheduled for deletion, with whole paths.
 PATHS = "WITH p AS (SELECT json_array_elements_text(CAST(:paths AS json)) AS path)"
 IS_ONE = "JOIN p ON d.path = p.path"
 KNOWN = """

@@ -69,7 +69,7 @@ class FileGroup:
 
 @dataclass(frozen=True, slots=True)
 class GroupSums:
-    """What the rows of one group of data files add up to."""
+    """Sums over the rows of one group of data files."""
 
     first_id: int
     """The lowest data_file_id."""
@@ -91,7 +91,7 @@ class GroupSums:
 
 @dataclass(frozen=True, slots=True)
 class FileGroups:
-    """What the rows of all data files of a table add up to."""
+    """Sums over the rows of all data files of a table."""
 
     sums: dict[FileGroup, GroupSums]
     has_partial: bool
@@ -101,8 +101,8 @@ class FileGroups:
     has_later: bool
     """Some files begin or end, or hold rows, after the snapshot of the reader."""
     has_added: bool
-    """Some files have a name mapping or an absolute path: the same file may be there twice, as none
-    can to which DuckLake gives a name of its own."""
+    """Some files have a name mapping or an absolute path: the same file may occur twice, unlike
+    files to which DuckLake gives names of its own."""
 
     @property
     def lifetimes(self) -> dict[FileGroup, Lifetime]:
@@ -228,12 +228,12 @@ class FilteredColumn:
     key: PartitionKey | None = None
     """The key that holds the one value of the column in each file; None: not all have one."""
     lacking: tuple[int, ...] = ()
-    """The mapping_ids of files that do not have the column, whatever the catalog says of it."""
+    """The mapping_ids of files that do not have the column, whatever the catalog has for it."""
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnTest:
-    """Whether a file may hold a row whose value of a column passes a test."""
+    """A test of whether a file may hold a row with a certain value of a column."""
 
     column: FilteredColumn
     operation: str
@@ -245,7 +245,7 @@ class ColumnTest:
 
 @dataclass(frozen=True, slots=True)
 class PartitionTest:
-    """Whether a file of a partitioning may be in the partition of one of some whole numbers."""
+    """A test of whether a file is in the partition of one of some whole numbers."""
 
     key: PartitionKey
     values: tuple[int, ...]
@@ -292,7 +292,7 @@ class DeleteFile:
     format: str
     """`parquet`, or `puffin`: a deletion vector."""
     partial_max: int | None
-    # Not in the representation, of which the names of virtual files are made.
+    # Not in the representation, from which the names of virtual files are made.
     delete_count: int = field(repr=False)
     file_size_bytes: int = field(repr=False)
 
@@ -326,7 +326,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class ChunkSum:
-    """What is visible at a snapshot: of one kind, in one chunk and one group of data files."""
+    """The visible rows at a snapshot, of one kind, in one chunk and one group of data files."""
 
     kind: str
     """One of `queries.lifetimes.KINDS`."""
@@ -349,9 +349,9 @@ class AssignedRowIds:
 
     begin_snapshot: int
     first: int | None
-    """The lowest id that it gave to a new file; None: to none, as far as the catalog says."""
+    """The lowest id that it gave to a new file; None if the catalog has no such file."""
     end: int
-    """No id that the catalog names is as high."""
+    """All ids in the catalog are lower."""
     has_unnamed: bool
     """Some rows carry ids that the catalog does not name; these were given before."""
 

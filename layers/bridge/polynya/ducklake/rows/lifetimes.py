@@ -13,7 +13,7 @@ INLINED_COLUMNS = ("row_id", "begin_snapshot", "end_snapshot")
 class InlinedTable:
     """A PostgreSQL table of inlined rows, with the user's column names of its schema version.
 
-    The schema version is that of the snapshot that made the table, if that made no other.
+    The schema version is that of the snapshot that created the table, if the snapshot has only one.
     """
 
     table_name: str
@@ -36,7 +36,7 @@ NEGATIVE_ZERO = {
     **dict.fromkeys(("real", "double precision"), re.compile("^-0$")),
     "character varying": re.compile(NESTED_ZERO, re.DOTALL),
 }
-"""What the texts of values that have -0.0 match, by PostgreSQL's type."""
+"""The regular expressions for texts of values that have -0.0, by PostgreSQL's type."""
 
 
 def has_negative_zero(postgres_type: str, texts: Sequence[str | bytes | None]) -> bool:
@@ -51,7 +51,7 @@ MOST_BYTES = 63
 
 def postgres_name(name: str | None) -> str:
     """A name as PostgreSQL stores it: cut after 63 bytes."""
-    # PostgreSQL does not cut a character in two: what is left of one is dropped.
+    # PostgreSQL does not cut a character in two: it drops the whole character.
     return (name or "").encode()[:MOST_BYTES].decode(errors="ignore")
 
 

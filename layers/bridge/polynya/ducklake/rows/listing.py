@@ -1,4 +1,5 @@
-"""What snapshots changed, the names of that, and sums over the inlined rows of several tables.
+"""The changes of snapshots, the names of what changed, and sums over inlined rows of several
+tables.
 
 What each snapshot changed is in `changes_made`, a comma list of `type:value`. A value is an id, or
 quoted names in which a quote is doubled:
@@ -124,7 +125,8 @@ def looked_up(texts: Iterable[str]) -> tuple[list[int], list[str]]:
 def renamed_ids(ids: Sequence[int], names: Sequence[str], namings: list[NamedFrom]) -> list[int]:
     """The ids of tables and views that have one of the names and are not among the ids.
 
-    A rename is recorded as `created_…` with the new name: the id tells that it is none.
+    A rename is recorded as `created_…` with the new name: only the id shows that nothing was
+    created.
     """
     return sorted({naming.object_id for naming in namings if naming.name in names} - set(ids))
 
@@ -135,7 +137,7 @@ def named_changes(
     """The changes of a snapshot, in the order of the text.
 
     Args:
-        namings: the rows of what `looked_up` gives, oldest first.
+        namings: the rows for the ids and names of `looked_up`, oldest first.
     """
     for match in CHANGE.finditer(changes_made):
         yield _change(match, snapshot_id, namings)

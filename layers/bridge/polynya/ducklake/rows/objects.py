@@ -18,8 +18,8 @@ VIEW_VERSION = "polynya.view-version"
 
 
 STAGED = "polynya.staged-snapshot."
-"""The beginning of the key of a tag with a snapshot of a client that is not of the branch main; its
-end is the snapshot's id."""
+"""The prefix of the key of a tag with a client's snapshot that is not in the branch main; the rest
+of the key is the snapshot's id."""
 
 IDENTIFIER_FIELDS = "polynya.identifier-fields"
 """The key of the tag with the ids of the columns that identify a row, with commas between them."""
@@ -124,7 +124,7 @@ class Tag:
 
 @dataclass(frozen=True, slots=True)
 class IdentifierFields:
-    """The columns of which clients have said that they identify a row, at a range of snapshots."""
+    """The columns that identify a row according to clients, at a range of snapshots."""
 
     begin_snapshot: int
     end_snapshot: int | None
@@ -142,7 +142,7 @@ ADDED = (
 """The columns of 1.1 that commits fill, as `table.column`."""
 
 PREFIX = "_ducklake_"
-"""The system columns of inlined rows begin so since 1.1; no user's column does so there."""
+"""The prefix of the system columns of inlined rows since 1.1; no user's column has it there."""
 
 POSTGRES_COLUMNS = frozenset({"ctid", "cmin", "cmax", "xmin", "xmax", "tableoid"})
 """Columns of each table in PostgreSQL."""
@@ -170,7 +170,7 @@ def is_reserved(column_name: str, *, is_1_1: bool) -> bool:
 class Layout(frozenset[str]):
     """The columns, as `table.column`, of the tables whose columns differ between catalog versions.
 
-    The columns decide, not the version: 1.1-dev1 may have any of the additions.
+    The columns count, not the version: 1.1-dev1 may have any of the additions.
     https://ducklake.select/docs/stable/duckdb/maintenance/upgrading
     """
 
@@ -201,7 +201,7 @@ class Layout(frozenset[str]):
         places = [n for n, name in enumerate(names) if not self.lacks(table, name)]
         if len(places) == len(names):
             return names, rows
-        if len(places) < 2:  # `itemgetter` gives no tuple of one
+        if len(places) < 2:  # `itemgetter` returns no tuple for one item
             return [names[n] for n in places], [[row[n] for n in places] for row in rows]
         return [names[n] for n in places], [*map(itemgetter(*places), rows)]
 
@@ -214,7 +214,7 @@ SMALL_BYTES = 8 * 1024 * 1024
 """Some 70,000 columns of files, which PostgreSQL scans in 8 ms."""
 
 LARGE_BYTES = 16 * 1024 * 1024
-"""Some 140,000 columns of files. The metadata files of them all take one to three seconds."""
+"""Some 140,000 columns of files, whose metadata files take one to three seconds to make."""
 
 MOST_TRANSACTIONS = 1000
 
@@ -233,23 +233,23 @@ class CatalogState:
     xmin: int
     """All transactions with lower ids had ended."""
     xmax: int
-    """None from this id on had ended."""
+    """No transaction with this id or a higher one had ended."""
     running: frozenset[int] = frozenset()
-    """Those between that had not ended."""
+    """The ids between the two that had not ended."""
     is_committed: bool = field(default=True, compare=False)
-    """False: the transaction sees what it wrote, under the id before `xmax` (it has no savepoints),
+    """False: the transaction sees its own rows, under the id before `xmax` (it has no savepoints),
     and may still be rolled back."""
 
     def includes(self, other: "CatalogState") -> bool:
-        """Whether all that another state shows is shown."""
+        """Whether this state shows all rows that another one shows."""
         if self.server != other.server or self.xmax < other.xmax:
             return False
         return all(id_ >= other.xmax or id_ in other.running for id_ in self.running)
 
     def transactions_since(self, earlier: "CatalogState") -> list[str] | None:
-        """The ids of all transactions that wrote what an earlier state does not show.
+        """The ids of all transactions whose rows an earlier state does not show.
 
-        As `xmin` of a row has them: 32 bits. None: they are too many, or not known.
+        They have 32 bits, as `xmin` of a row. None: they are too many, or not known.
         """
         is_known = earlier.server == self.server and earlier.is_committed
         if not is_known or not 0 <= self.xmax - earlier.xmin <= MOST_TRANSACTIONS:
@@ -273,12 +273,12 @@ class Lake:
     snapshot_id: int
     layout: Layout
     state: CatalogState | None = field(default=None, compare=False, repr=False)
-    """What the transaction sees of the others; None: not known."""
+    """The transactions whose rows are visible; None: not known."""
     file_bytes: int = field(default=0, compare=False, repr=False)
     """The size of the rows about data files and their columns, in bytes."""
     definitions: int = field(default=0, compare=False, repr=False)
-    """A hash of the columns, and of the transactions that defined them: a column that gets another
-    name or a default changes what rows hold, and no row."""
+    """A hash of the columns, and of the transactions that defined them: ALTER TABLE changes the
+    content of rows without writing them."""
     newest_rows: int = 1
     """How many rows have the newest snapshot_id."""
 
@@ -311,7 +311,7 @@ class Snapshot:
     end_file_id: int
     """The files that were made after the previous snapshot have ids in [first, end)."""
     begins_name: bool = False
-    """A table that was there before has another name, or another schema, since."""
+    """Since this snapshot, a table that existed before has another name or schema."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -331,7 +331,7 @@ class Window:
 
     @property
     def has_gap(self) -> bool:
-        """Whether it shows changes of snapshots that have expired, too."""
+        """Whether it also shows changes of snapshots that have expired."""
         return self.base_id < self.snapshot_id - 1
 
 
@@ -477,7 +477,7 @@ NO_CHOSEN_IDS = ChosenIds(array("q"), array("q"))
 
 @dataclass(frozen=True, slots=True)
 class WriterRights:
-    """What a database role needs for commits, and has or lacks, from PostgreSQL's own tables."""
+    """What a database role needs for commits, and whether it has it, by PostgreSQL's own tables."""
 
     role: str
     owner: str
@@ -503,7 +503,8 @@ REWRITING = frozenset(
 """The types of changes that add rows, delete rows, and move rows to other files."""
 
 ID = "([0-9]{1,18})"
-"""An id in `changes_made`. Python refuses to read thousands of digits, and PostgreSQL twenty."""
+"""An id in `changes_made`. Python refuses numbers of thousands of digits, and PostgreSQL numbers of
+twenty."""
 
 MOST_CHARACTERS = 1_000_000
 """The longest text that is read: about 40,000 changes."""

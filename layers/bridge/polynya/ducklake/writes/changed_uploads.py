@@ -1,8 +1,10 @@
-"""`polynya_changed_uploads`: what clients remove, or upload again, before a commit names it.
+"""`polynya_changed_uploads`: files that clients remove, or upload again, before a commit names
+them.
 
-A server writes here what it is about to change in S3, and when it has. A commit that has read such
-a file before, through whichever server, finds the change after the claim of its snapshot. So
-neither waits for the other, and what a server has begun that ended halfway is known too.
+A server records here each change that it is about to make in S3, and when the change has ended. A
+commit that has read such a file before, through any server, finds the change after the claim of its
+snapshot. So neither waits for the other, and the changes of a server that stopped halfway are known
+too.
 """
 
 import json
@@ -32,7 +34,7 @@ FROM json_array_elements_text(CAST(:locations AS json)) AS l(location)"""
 END = """
 UPDATE polynya_changed_uploads SET is_done = true WHERE change = CAST(:change AS uuid)"""
 
-# Of a server that has ended halfway nobody hears the end. No request to S3 takes five minutes.
+# A server that has stopped halfway records no end. No request to S3 takes five minutes.
 CHANGES_OF = """
 SELECT DISTINCT u.change::text, u.is_done OR u.begun < now() - interval '5 minutes'
 FROM polynya_changed_uploads AS u
@@ -64,7 +66,7 @@ def begin(con: Connection, change: str, locations: Collection[str]) -> None:
 
 
 def end(con: Connection, change: str) -> None:
-    """Record that a change is done."""
+    """Record that a change has ended."""
     con.run(END, change=change)
 
 

@@ -16,8 +16,8 @@ OWNER = f"""
 SELECT pg_get_userbyid(relowner) FROM pg_class
 WHERE relname = CAST(:name AS text) AND relnamespace = {CATALOG_SCHEMA}"""
 
-# DuckDB's role need not be the owner: one that may write the list of these tables would make this
-# one itself otherwise, and own it.
+# DuckDB's role need not be the owner: a role that may write the list of these tables would
+# otherwise create this one itself, and own it.
 WRITERS = f"""
 SELECT DISTINCT CASE a.grantee WHEN 0 THEN 'public' ELSE pg_get_userbyid(a.grantee)::text END
 FROM pg_class AS c
@@ -67,7 +67,7 @@ WHERE i.table_id = :table_id AND NOT EXISTS (
 
 
 def add_missing_versions(con: Connection, table_id: int) -> int:
-    """Write which columns tables of inlined rows have, where DuckDB has not; return their number.
+    """Record the columns of tables of inlined rows where DuckDB has not; return their number.
 
     After a change of the columns DuckLake would read NULL in place of their values.
     """
@@ -131,7 +131,7 @@ def is_inlined(
     [[is_owner, row_limit]] = con.run(ROW_LIMIT, table_id=table_id)
     types = {type_ for column in columns for type_ in _types(column)}
     if newest is not None:
-        # Also where the limit is 0 now: it may rise, and DuckDB would insert into that one.
+        # Also if the limit is 0 now: it may rise, and DuckDB would insert into the existing table.
         return GEOMETRY not in types
     # DuckDB could not drop a table of another role at a flush. A catalog in a file of DuckDB can
     # inline variants and columns with long names, and one in PostgreSQL cannot: here it is not
@@ -160,7 +160,7 @@ def end_rows(con: Connection, snapshot_id: int, tables: Iterable[str]) -> int:
 
 
 def end_rows_of(con: Connection, snapshot_id: int, table: str, row_ids: Sequence[int]) -> int:
-    """End those of these inlined rows that are live; return their number."""
+    """End the live ones of these inlined rows; return their number."""
     row_id, _, end = map(identifier, system_columns(table).run(con))
     con.run(
         f"UPDATE {identifier(table)} SET {end} = :snapshot_id "

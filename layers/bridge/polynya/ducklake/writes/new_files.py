@@ -14,7 +14,7 @@ from .rows import copy, end_live, insert
 class FileColumnStats(NamedTuple):
     """A row of ducklake_file_column_stats, without the ids of file and table.
 
-    A commit can have 200,000 of them, of which a dataclass takes several times as long to make.
+    A commit can have 200,000 of them, and a dataclass takes several times as long to create.
     """
 
     column_id: int
@@ -50,9 +50,9 @@ class NewDataFile:
     stats: tuple[FileColumnStats, ...]
     """One for each leaf column, in the order of the table's columns."""
     has_row_ids: bool = False
-    """Its rows carry their ids; it gets no new ones."""
+    """Its rows carry their ids, so it gets no new ones."""
     names: tuple[NewName, ...] = ()
-    """Which columns its names are; empty: it has field ids."""
+    """The columns that its names mean; empty: it has field ids."""
     mapping_id: int | None = None
     """A mapping of the table that has these names; None: there is none."""
 
@@ -195,8 +195,8 @@ RETURNING delete_file_id"""
 
 def remove_delete_files(con: Connection, table_id: int, data_file_ids: list[int]) -> set[int]:
     """Remove the rows of the live delete files of data files; return their ids."""
-    # DuckLake removes them too: what older snapshots read of them is in the files that replace
-    # them. With an end the change feed would tell the old deletes again.
+    # DuckLake removes them too: their deletes are in the files that replace them, also for older
+    # snapshots. If they had an end, the change feed would repeat the old deletes.
     rows = con.run(REMOVE_DELETE_FILES, table_id=table_id, data_file_ids=data_file_ids)
     return {delete_file_id for (delete_file_id,) in rows}
 
@@ -210,7 +210,7 @@ SELECT f.id, f.path, f.is_relative, now() FROM unnest(
 
 
 def schedule_deletion(con: Connection, paths: Mapping[int, tuple[str, bool]]) -> None:
-    """Leave the deletion of files that were removed to ducklake_cleanup_old_files.
+    """Schedule files that were removed for ducklake_cleanup_old_files.
 
     Args:
         paths: at least one path, by delete_file_id, and whether it is relative to the lake's data
@@ -233,7 +233,7 @@ DELETE FROM {table} WHERE file_id = ANY(:data_file_ids)"""
 
 
 def remove_inlined_deletes(con: Connection, table_id: int, data_file_ids: list[int]) -> None:
-    """Remove the inlined deletes of data files: they are in delete files now."""
+    """Remove the inlined deletes of data files, which are in delete files now."""
     table = inlined_delete_table(table_id)
     con.run(REMOVE_INLINED_DELETES.format(table=table), data_file_ids=data_file_ids)
 

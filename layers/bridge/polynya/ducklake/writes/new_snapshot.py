@@ -100,7 +100,7 @@ SELECT EXISTS (SELECT FROM ducklake_table AS t WHERE t.table_uuid = CAST(:table_
 
 
 def uuid_was_used(table_uuid: str) -> Statement[bool]:
-    """Whether a table has this uuid, or one that is gone has had it."""
+    """Whether a table has this uuid, or a dropped one had it."""
     return Statement(UUID_USED, {"table_uuid": table_uuid}, lambda rows: bool(rows[0][0]))
 
 
@@ -124,8 +124,8 @@ def committed(
     return constant(False)
 
 
-# DuckLake itself has no place that lasts: ducklake_expire_snapshots deletes a snapshot's row, also
-# that of a table's current snapshot. A row is an Iceberg snapshot that a client committed. The
+# DuckLake itself has no lasting place for this: ducklake_expire_snapshots deletes a snapshot's row,
+# also that of a table's current snapshot. A row is an Iceberg snapshot that a client committed. The
 # commit of several has a row for each, in the order of `position`; a commit of a schema or of
 # properties alone has one without an id.
 TABLE = """
@@ -178,7 +178,7 @@ def statements(rights: WriterRights) -> list[str]:
 
 
 def set_up(con: Connection, rights: WriterRights) -> None:
-    """Create what is missing of the tables, their indexes and grants.
+    """Create the tables, indexes and grants that are missing.
 
     Raises:
         DatabaseError: the database refuses a statement; nothing is created.
@@ -196,7 +196,7 @@ SELECT pg_get_userbyid(c.relowner), pg_get_userbyid(c.relowner) = current_user,
 FROM pg_class AS c
 WHERE c.relname = 'ducklake_snapshot' AND c.relnamespace = {CATALOG_SCHEMA}"""
 
-# The row is inserted first, because it is the lock, and has its other ids only at the end.
+# The row is inserted first, because it is the lock; its other ids are written at the end.
 FINISH = """
 UPDATE ducklake_snapshot SET schema_version = :schema_version,
   next_catalog_id = :next_catalog_id, next_file_id = :next_file_id
@@ -223,7 +223,8 @@ class NewSnapshot:
         """The columns that the catalog has and not every version has."""
         self.before = before
         self.transaction_id = transaction_id
-        """PostgreSQL's id, by which it says afterwards whether the transaction took place."""
+        """PostgreSQL's id of the transaction, by which one can ask afterwards whether it took
+        place."""
         self.state_after = state_after
         """As `Lake.state`, when this transaction is committed; None: not known."""
         self.snapshot_id = before.snapshot_id + 1
@@ -235,7 +236,8 @@ class NewSnapshot:
 
     @property
     def schema_version(self) -> int:
-        """The snapshot's: a new one if a table was created or altered, or a name changed."""
+        """The snapshot's schema version: a new one if a table was created or altered, or a name
+        changed."""
         return self.before.schema_version + self._has_new_schema_version
 
     def catalog_id(self) -> int:

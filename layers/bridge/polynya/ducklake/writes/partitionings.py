@@ -1,10 +1,9 @@
 """Partitionings of files that are not where DuckLake puts files of their values.
 
-`ducklake_merge_adjacent_files` of version 1.0 takes files together that have the same partitioning
-and the same values, and fails with an internal error if their directories differ: so do those of
-Iceberg clients and of DuckLake, and those of two clients. The files of each kind of directories
-have a partitioning of their own, with the same keys, which ends at the snapshot that it begins at.
-No other file gets it.
+`ducklake_merge_adjacent_files` of version 1.0 merges files that have the same partitioning and the
+same values, and fails with an internal error if their directories differ, as those of DuckLake and
+of each Iceberg client do. The files of each kind of directories have a partitioning of their own,
+with the same keys, which ends at the snapshot that it begins at. No other file gets it.
 """
 
 from collections.abc import Iterable, Sequence
@@ -26,7 +25,7 @@ def keys_of(con: Connection, table_id: int, partition_id: int) -> list[Partition
     return [PartitionColumn(*row) for row in rows]
 
 
-# DuckLake puts no file into one without keys: that of the table is one of them.
+# Without keys the table's own partitioning is among them: DuckLake puts no file into it.
 WITH_KEYS_OF = """
 WITH keys AS (
   SELECT k.partition_id, array_agg((k.partition_key_index, k.column_id, k.transform)::text
@@ -44,7 +43,7 @@ def ids_with_keys_of(con: Connection, table_id: int, partition_id: int) -> list[
     return [id_ for (id_,) in ids]
 
 
-# Of a file the values by which its directory is named; all files of one partitioning are of one
+# The values of one file, by which its directory is named; all files of one partitioning are of one
 # kind, also those that DuckLake merges.
 ONE_FILE = """
 SELECT i.partition_id, f.path, ARRAY(
@@ -56,7 +55,7 @@ CROSS JOIN LATERAL (
   WHERE d.table_id = i.table_id AND d.partition_id = i.partition_id LIMIT 1) AS f
 WHERE i.table_id = :table_id AND i.partition_id = ANY(CAST(:ids AS bigint[])) ORDER BY 1"""
 
-# It begins with the other one: nothing changes at the snapshot of the commit.
+# The new one begins when the other one did: nothing changes at the snapshot of the commit.
 ADD_LIKE = """
 INSERT INTO ducklake_partition_info (partition_id, table_id, begin_snapshot, end_snapshot)
 SELECT :new_id, i.table_id, i.begin_snapshot, i.begin_snapshot FROM ducklake_partition_info AS i

@@ -40,7 +40,7 @@ def copy(
     )
     columns = ", ".join(map(identifier, names))
     stream = io.BytesIO("".join(lines).encode())
-    # 10,000 files with their statistics take half a second so, and a minute with INSERT.
+    # 10,000 files with their statistics take half a second with COPY, and a minute with INSERT.
     con.run(f"COPY {identifier(table_name)} ({columns}) FROM STDIN", stream=stream)
 
 
@@ -64,7 +64,7 @@ def insert(con: Connection, table_name: str, /, **values: object) -> None:
 
 
 def end_live(con: Connection, snapshot_id: int, table_name: str, /, **keys: object) -> int:
-    """End the rows of a table that are visible now at a snapshot; return their number.
+    """End the live rows of a table at a snapshot; return their number.
 
     Args:
         keys: the columns by which they are selected, each with a value or a list of values.
@@ -73,7 +73,7 @@ def end_live(con: Connection, snapshot_id: int, table_name: str, /, **keys: obje
         f"{name} = ANY(:{name})" if isinstance(value, list) else f"{name} = :{name}"
         for name, value in keys.items()
     ]
-    # A row that has ended keeps its end: older snapshots are read by it.
+    # A row that has ended keeps its end, which older snapshots need.
     where = " AND ".join([*conditions, "end_snapshot IS NULL"])
     con.run(
         f"UPDATE {table_name} SET end_snapshot = :snapshot_id WHERE {where}",

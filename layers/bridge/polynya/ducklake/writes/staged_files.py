@@ -14,7 +14,7 @@ from typing import NamedTuple
 from pg8000.native import Connection
 
 NO_DATA_FILE = -1
-"""In place of the id of a data file: the ids of others begin at 0."""
+"""The data_file_id of these rows: those of data files begin at 0."""
 
 
 class StagedFile(NamedTuple):
@@ -44,7 +44,7 @@ def add(
     """Add the rows of files that have none yet, of any kind.
 
     Args:
-        first_id: the first of so many new ids as there are files.
+        first_id: the first of the new ids, one for each file.
     """
     texts = json.dumps([{"path": f.path, "size": f.file_size_bytes} for f in files])
     con.run(ADD, snapshot_id=snapshot_id, table_id=table_id, first_id=first_id, files=texts)
@@ -57,7 +57,7 @@ OF_PATHS = " AND path IN (SELECT json_array_elements_text(CAST(:paths AS json)))
 
 
 def remove(con: Connection, table_id: int, paths: Sequence[str] | None) -> None:
-    """Remove the rows of files that become the table's own, or that nothing needs any more.
+    """Remove the rows of files that become the table's own, or are no longer needed.
 
     Args:
         paths: relative to the table's directory; None: of all files.

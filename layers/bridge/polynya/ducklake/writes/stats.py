@@ -107,7 +107,7 @@ def _widened(
         contains_null = contains_null or before.contains_null is not False
         if contains_nan is not None:
             contains_nan = contains_nan or before.contains_nan is not False
-        # NULL in both: no values so far, or another writer did not know them.
+        # NULL in both: the column had no values, or another writer did not know them.
         if ranges or before.min_value is not None or before.max_value is not None:
             ranges.insert(0, (before.min_value, before.max_value))
     low, high = None, None
@@ -146,7 +146,7 @@ def _exactness(
 
     DuckLake calls fewer bounds exact.
     """
-    # Of several statistics with the same bound one that is exact is enough: it is a value then.
+    # If one of several statistics with the same bound is exact, the bound is a value.
     of_low = {row.min_is_exact for row in stats if low is not None and row.min_value == low}
     of_high = {row.max_is_exact for row in stats if high is not None and row.max_value == high}
     return _any(of_low), _any(of_high)
@@ -198,12 +198,12 @@ WHERE table_id = :table_id"""
 
 
 def wider(before: TableStats | None, records: int, row_ids: int, size: int) -> TableStats:
-    """The statistics of a table with new files. What is not known stays unknown."""
+    """The statistics of a table with new files; unknown numbers stay unknown."""
     record_count, next_row_id, file_size_bytes = before or (0, 0, 0)
     # record_count is never made smaller, as in DuckLake 1.0: DuckLake takes the bounds of a table
     # for values while it is the number of live rows, and an ended file leaves the bounds wider.
     # DuckLake 1.1 subtracts a file that it drops, and removes the bounds; it fails where a file has
-    # more rows than record_count, so that more is safe.
+    # more rows than record_count, so a greater record_count is safe.
     return (
         None if record_count is None else record_count + records,
         next_row_id + row_ids,
@@ -211,7 +211,7 @@ def wider(before: TableStats | None, records: int, row_ids: int, size: int) -> T
     )
 
 
-def set_of_table(con: Connection, table_id: int, stats: TableStats, *, is_new: bool) -> None:
+def set_table_stats(con: Connection, table_id: int, stats: TableStats, *, is_new: bool) -> None:
     """Write the statistics of a table.
 
     Args:
@@ -228,13 +228,13 @@ def set_of_table(con: Connection, table_id: int, stats: TableStats, *, is_new: b
 DELETE_COLUMN_STATS = """
 DELETE FROM ducklake_table_column_stats WHERE table_id = :table_id AND column_id = ANY(:ids)"""
 
-# What else is there stays: boxes of geometries, shapes of variants.
+# Boxes of geometries and shapes of variants stay.
 SET_CONTAINS_NULL = """
 UPDATE ducklake_table_column_stats SET contains_null = true
 WHERE table_id = :table_id AND column_id = ANY(:ids)"""
 
 
-def set_of_columns(con: Connection, table_id: int, stats: WiderStats, layout: Layout) -> None:
+def set_column_stats(con: Connection, table_id: int, stats: WiderStats, layout: Layout) -> None:
     """Replace the statistics of a table's columns, in a catalog that has `layout`."""
     rows = [
         (
@@ -259,8 +259,8 @@ def set_of_columns(con: Connection, table_id: int, stats: WiderStats, layout: La
     )
 
 
-# Only what PostgreSQL and DuckDB both read as a number: not inf, -inf, nan, nor what is out of the
-# range of float32, which PostgreSQL refuses.
+# Only texts that both PostgreSQL and DuckDB read as a number: not inf, -inf or nan, and no number
+# out of the range of float32, which PostgreSQL refuses.
 NUMBER = r"^-?[0-9]{0,60}\.?[0-9]{1,60}(e[-+]?[0-9]{1,2})?$"
 WIDENED = """CASE WHEN {0} ~ :number THEN CASE
   WHEN abs(CAST({0} AS double precision)) BETWEEN 1e-45 AND 3.4028235e38

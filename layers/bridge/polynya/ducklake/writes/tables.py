@@ -81,7 +81,7 @@ def add_columns(
 
 
 def end_partitioning(con: Connection, snapshot_id: int, table_id: int) -> None:
-    """End the partitioning of a table; a new one begins in its place, if only without keys."""
+    """End the partitioning of a table; a new one, perhaps without keys, begins in its place."""
     end_live(con, snapshot_id, "ducklake_partition_info", table_id=table_id)
 
 
@@ -98,8 +98,8 @@ def add_partitioning(
 
     Args:
         is_of_clients: DuckLake cannot express it. It has no keys, and ends at once, as DuckLake
-            writes one that the same transaction has replaced: for its merges and rewrites since
-            July 2026 one that files have and that is live must have keys.
+            writes one that the same transaction has replaced: since July 2026 its merges and
+            rewrites require that a live partitioning of files has keys.
     """
     ids = {"partition_id": partition_id, "table_id": table_id}
     lifetime = {
@@ -227,7 +227,7 @@ ENDING = (
     ("ducklake_sort_info", "table_id"),
     ("ducklake_tag", "object_id"),
 )
-"""What ends with a table. Its inlined rows do not: nothing shows them without the table."""
+"""The tables whose rows end with a table. Its inlined rows do not: no one sees them without it."""
 
 
 def end(con: Connection, snapshot_id: int, table_id: int) -> None:

@@ -37,18 +37,18 @@ class WrittenFile:
     file_size_in_bytes: int
     partition_spec_id: int
     partition: tuple[tuple[int, str, Any], ...]
-    """Source id, transform and value of each partition field, as the manifest itself says, because
-    a spec's id may mean another spec by the time of the commit. Empty if the manifest has no spec.
+    """Source id, transform and value of each partition field, as in the manifest itself, because a
+    spec's id may mean another spec by the time of the commit. Empty if the manifest has no spec.
     The value is None if it is neither a whole number nor a text."""
     without_nan: frozenset[int]
-    """Ids of the columns that have no NaN; the writer need not have looked at the others."""
+    """Ids of the columns that have no NaN; about the others nothing is known."""
     referenced_data_file: str | None
     content_offset: int | None
     content_size_in_bytes: int | None
     equality_ids: tuple[int, ...] = ()
     """The columns of the keys, in an equality delete file."""
     sequence_number: int | None = None
-    """The data sequence number; None if nothing says it."""
+    """The data sequence number; None if neither the entry nor the manifest has one."""
 
 
 LISTED: Fields = dict.fromkeys(
@@ -78,7 +78,7 @@ OBJECT, COLUMN_ID = 500, 100
 
 
 LITTLE = 64 * 1024
-"""Bytes that are read here in less time than another process is asked."""
+"""Manifests of up to so many bytes are read in this process: to ask another one takes longer."""
 
 
 def manifests_in(manifest_list: bytes) -> list[ListedManifest]:

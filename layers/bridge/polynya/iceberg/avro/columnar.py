@@ -1,4 +1,4 @@
-"""Data manifests from columns: the same files that `manifests.manifest_bytes` writes, far faster.
+"""Data manifests from columns: the same bytes as those of `manifests.manifest_bytes`, far faster.
 
 Entries are encoded a few thousand at a time, by a few numpy operations for each column.
 """

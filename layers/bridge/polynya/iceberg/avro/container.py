@@ -16,10 +16,10 @@ import deflate
 import fastavro
 
 LEVEL = 1
-"""Higher levels take more time for few bytes: level 2 a third more, for 3 %."""
+"""Higher levels take more time to save few bytes: level 2 a third more time for 3 %."""
 
 COMPRESSOR = f"deflate {deflate.__version__}, level {LEVEL}"
-"""What the bytes of a block depend on besides its content. It is part of the names of Avro files:
+"""The compressor on which the bytes of a block depend. It is part of the names of Avro files:
 another release of libdeflate gives other bytes."""
 
 Block = bytes | bytearray | memoryview
@@ -32,7 +32,7 @@ CODECS: dict[str, Callable[[Block], Block]] = {
 
 
 BLOCK_BYTES = 16_000
-"""A block ends after the record with which it reaches this size; that of fastavro."""
+"""A block ends after the record with which it reaches this size, which is fastavro's."""
 
 
 def container(
@@ -103,7 +103,7 @@ def _sync_marker(metadata: Mapping[str, str]) -> bytes:
 
 @lru_cache(64)
 def _parsed(schema: str) -> Any:
-    """The schema in fastavro's form. Each has some hundred parts, and a process has few of them."""
+    """The schema in fastavro's form. Each has some hundred parts, and a process has few schemas."""
     return _sort_keys(fastavro.parse_schema(json.loads(schema)))
 
 

@@ -1,4 +1,4 @@
-"""Avro files that others wrote, within limits: a few bytes must not become gigabytes of memory.
+"""Avro files that others wrote, within limits, because a few bytes can stand for gigabytes.
 
 https://avro.apache.org/docs/current/specification/#object-container-files
 """
@@ -28,7 +28,7 @@ SYNC = 16
 
 
 class Allowance:
-    """What the records of several files may take together."""
+    """The records and the memory that are left for several files together."""
 
     def __init__(self) -> None:
         self.records, self.memory = MOST_RECORDS, MOST_MEMORY
@@ -96,7 +96,7 @@ class Container:
                 if offset != len(block):
                     raise Malformed("a block of it is broken")
         except (IndexError, UnicodeDecodeError):
-            # The readers look at single bytes, and do not ask first whether there is one.
+            # The readers index single bytes without a check of the length.
             raise cut_off() from None
 
     def _blocks(self, allowance: Allowance) -> Iterator[tuple[int, bytes]]:
@@ -120,7 +120,7 @@ class Container:
     def _inflated(self, block: bytes, most: int) -> bytes:
         if self.metadata.get("avro.codec") == b"deflate":
             # Avro's deflate has no header and no checksum (RFC 1951). One byte more than is
-            # accepted tells a longer block from one of just that length.
+            # accepted shows that a block is too long.
             inflate = zlib.decompressobj(wbits=-15)
             try:
                 block = inflate.decompress(block, most + 1)

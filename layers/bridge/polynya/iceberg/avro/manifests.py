@@ -168,7 +168,8 @@ def manifest_list_bytes(
         snapshot_id: None: the same as its sequence number.
         format_version: 2, or 3 with row ids.
 
-    Without "parent-snapshot-id", which no client reads: it would change when the parent expires.
+    The list has no "parent-snapshot-id", which no client reads and which would change when the
+    parent expires.
     """
     metadata = {
         "snapshot-id": str(sequence_number if snapshot_id is None else snapshot_id),
@@ -310,14 +311,14 @@ def manifest_summary(
 def _avro_name(field: PartitionField) -> str:
     """The field's name if Avro allows it: Sail reads partition values by name, not by id."""
     is_plain = re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", field.name)
-    # A name such as p1000 is left to the field with this id.
+    # A name such as p1000 is reserved for the field with this id.
     numbered = f"p{field.field_id}"
     return field.name if is_plain and not re.fullmatch("p[0-9]+", field.name) else numbered
 
 
 def _entry(entry: ManifestEntry, spec: PartitionSpec) -> dict[str, Any]:
     file = entry.data_file
-    # Not asdict, which copies deeply and took half of the time.
+    # Not asdict, whose deep copies took half of the time.
     return {
         "status": entry.status,
         "snapshot_id": entry.snapshot_id,
@@ -347,6 +348,6 @@ def _entry(entry: ManifestEntry, spec: PartitionSpec) -> dict[str, Any]:
 def _pairs(values: Mapping[int, Any]) -> tuple[str, list[dict[str, Any]]]:
     """A map as an array; empty, not null: PyIceberg's inspect.entries() cannot read null.
 
-    The name of the branch saves fastavro from trying each branch of the union on every pair.
+    With the name of the branch, fastavro need not try each branch of the union on every pair.
     """
     return "array", [{"key": key, "value": values[key]} for key in sorted(values)]

@@ -1,4 +1,4 @@
-"""Readers of records that others wrote, made of the schema in their file.
+"""Readers of records that others wrote, made from the schema in the file.
 
 A schema is its writer's choice, and a general decoder follows it wherever it leads: to records that
 contain themselves, to 2^40 items of no bytes, to decimals of megabytes. These readers know only the
@@ -18,7 +18,7 @@ from ...runtime import budget
 
 
 class Malformed(ValueError):
-    """The file does not have the form that its format requires; the message quotes none of it."""
+    """The file does not have the form that its format requires; the message does not quote it."""
 
 
 LONGEST_SCHEMA = 1024 * 1024
@@ -35,7 +35,7 @@ MOST_ITEMS = 1_000_000
 LONGEST_NUMBER = 10
 """In bytes; 64 bits need so many."""
 AT_A_TIME = 1000
-"""Items between two looks at the clock."""
+"""The items between two checks of the time budget."""
 
 Skip = Callable[[bytes, int], int]
 """(data, start of a value) -> its end."""
@@ -44,14 +44,14 @@ Read = Callable[[bytes, int], tuple[Any, int]]
 
 
 class ReadAs(Enum):
-    """What is read of a value whose type is no record of `Fields`."""
+    """How a value is read whose type is no record of `Fields`."""
 
     VALUE = 1
     """A whole number or a text; None of other types."""
     TUPLE = 2
     """The values of a record's fields, in order."""
     PAIRS = 3
-    """The map that an array of records with the fields `key` and `value` stands for."""
+    """An array of records with the fields `key` and `value`, as a map."""
     LIST = 4
     """The whole numbers or texts of an array."""
 
@@ -86,7 +86,7 @@ def record_reader(schema: bytes, fields: Fields) -> Read:
         raise
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         raise _foreign() from None
-    # `Container` takes a block with more records than bytes for a broken one.
+    # `Container` refuses a block with more records than bytes.
     if not reader.has_bytes:
         raise _foreign()
     return reader.read
@@ -97,7 +97,7 @@ def _foreign() -> Malformed:
 
 
 class _Schema:
-    """Translates one schema; names stand for fixed types only, as decimal and uuid have them."""
+    """Translates one schema, in which only fixed types have names, as for decimal and uuid."""
 
     def __init__(self) -> None:
         self._sizes: dict[str, int] = {}
@@ -210,7 +210,7 @@ def length_at(data: bytes, offset: int) -> tuple[int, int]:
 
 
 def cut_off() -> Malformed:
-    """The error of a file that ends before the bytes that it announces."""
+    """The error for a file that ends before the bytes that it announces."""
     return Malformed("it is cut off")
 
 
@@ -354,7 +354,7 @@ def _skipped_array(item: _Type) -> Skip:
                 return offset
             budget.check()
             if count < 0:
-                # Avro says how many bytes such a block has.
+                # Such a block has its size in bytes before it.
                 size, offset = length_at(data, offset)
                 offset += size
                 continue

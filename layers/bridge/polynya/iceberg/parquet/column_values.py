@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Element:
-    """A column of a Parquet file, or one within it; the groups that only repeat are left out."""
+    """A column of a Parquet file at any level, without the repeated groups of lists and maps."""
 
     name: str
     field_id: int | None
@@ -68,7 +68,7 @@ def value_of(field: Field, sql: str, element: Element | None, depth: int = 0) ->
         depth: how many lists and maps the column is in.
 
     Raises:
-        Unreadable: the file has a type there that the table's type does not hold.
+        Unreadable: the file has a type there whose values the table's type cannot hold.
     """
     if element is not None:
         return _value(field.type, sql, element, depth)
@@ -120,7 +120,7 @@ def _primitive_value(name: str, sql: str, file_type: str) -> str:
             if file_type == "FIXED(16)"
             else f"replace(CAST({sql} AS VARCHAR), '-', '')"
         )
-    # A float from before a promotion has another text than the same number as a double.
+    # A float that was written before a promotion has another text than the same number as a double.
     is_float = iceberg_type(name).is_float
     return f"CAST({f'CAST({sql} AS DOUBLE)' if is_float else sql} AS {_primitive_type(name)})"
 

@@ -41,12 +41,12 @@ class StoredDeletes:
     content: bytes | Sequence[int]
     """A Parquet file, or the positions of a deletion vector."""
     begin_snapshot: int
-    """When the positions were deleted, if the file does not say it of each one."""
+    """The snapshot that deleted the positions, if the file does not have it for each one."""
 
 
 @dataclass(frozen=True, slots=True)
 class LakeDeletes:
-    """What a new delete file of one data file says."""
+    """The content of a new delete file of one data file."""
 
     data_file: str
     """Its location, as DuckLake spells it."""
@@ -67,7 +67,7 @@ class DeleteFileBytes(NamedTuple):
 
     @property
     def footer_size(self) -> int:
-        """The length of the footer in bytes, which stands before the magic at the end."""
+        """The length of the footer in bytes, which is before the magic at the end."""
         return int.from_bytes(self.body[-8:-4], "little")
 
 
@@ -103,7 +103,7 @@ def _merged(new: "NDArray[np.int64]", snapshot_id: int, stored: "Columns | None"
 
     if stored is None:
         return {"pos": new}
-    # With the snapshot of each position older snapshots and the change feed stay as they were.
+    # With the snapshot of each position, older snapshots and the change feed do not change.
     places = np.searchsorted(stored["pos"], new)
     return {
         "pos": np.insert(stored["pos"], places, new),
@@ -161,20 +161,20 @@ MOST_LOCATION_BYTES = 4 << 30
 MOST_LOCATIONS = 200_000
 """Data files whose rows are deleted; as many as a commit may have entries in manifests."""
 
-# DuckDB reads as many rows as the row groups say.
+# DuckDB reads as many rows as the row groups have.
 ROWS = """
 SELECT coalesce(sum(rows), 0), coalesce(bool_or(num_rows <> coalesce(rows, 0) OR fewest < 0), false)
 FROM parquet_file_metadata($1) LEFT JOIN (
   SELECT file_name, sum(row_group_num_rows) AS rows, min(row_group_num_rows) AS fewest
   FROM parquet_metadata($1) WHERE column_id = 0 GROUP BY file_name) USING (file_name)"""
 
-# Ends at the first one: all that is done with ten thousand of a megabyte takes seconds.
+# It ends at the first one: any work on ten thousand texts of a megabyte takes seconds.
 TOO_LONG = f"""
 SELECT 1 FROM read_parquet(?) WHERE strlen(file_path) > {LONGEST_LOCATION} LIMIT 1"""
 
 LENGTH = "SELECT coalesce(sum(strlen(file_path)), 0) FROM read_parquet(?)"
 
-# In little memory, and never wrong by half.
+# An estimate that takes little memory, and is never wrong by half.
 ABOUT = "SELECT approx_count_distinct(file_path) FROM read_parquet(?)"
 
 # Numbers instead of locations: DuckDB needs a third of the memory to find repeated rows.
@@ -208,7 +208,7 @@ def client_positions(delete_files: Sequence[bytes]) -> dict[str, Sequence[int]]:
 
     Raises:
         Unreadable: a file is no position delete file, or is damaged.
-        TooManyPositions: together they have more than one commit may; the message says of what.
+        TooManyPositions: they exceed a limit of a commit together; the message says which.
         OutOfTime: no time is left in the budget.
     """
     if not delete_files:

@@ -67,7 +67,7 @@ def columns_of(read: Callable[[int, int], bytes], size: int) -> list[Column]:
 
 
 LONGEST_PREFIX = 256 * 1024
-"""Longer ones are not looked for: this reader takes a second for each megabyte."""
+"""The longest prefix that is searched for: this reader takes a second for each megabyte."""
 
 
 def schema_prefix(footer: bytes) -> bytes:
@@ -90,14 +90,14 @@ def row_count(file: bytes) -> int:
 
 
 LONGEST_END = 16 * 1024
-"""The writer is looked for so far from the end; after it come five bytes for each column."""
+"""How far from the end the writer is searched for; five bytes for each column follow it."""
 
 CREATED_BY = re.compile(b"[\x18\x28]")
 """How field 6 of FileMetaData, a text, begins after field 5 or field 4."""
 
 
 def created_by(read: Callable[[int, int], bytes], size: int) -> str:
-    """Which program wrote a Parquet file; empty if its footer does not say.
+    """The program that wrote a Parquet file; empty if its footer does not name it.
 
     Only the end of the footer is read, because statistics of many row groups come before it: the
     writer is the text after which the rest of the struct takes exactly the rest of the footer.
@@ -140,8 +140,8 @@ known to. DuckDB 1.4.0, 1.5.5 and 2.0.1 were measured; no earlier one writes Ice
 
 
 def bounds_exclude_nan(writer: str) -> bool:
-    """Whether a program leaves out the bounds of floats where a row group has NaN; others write
-    the bounds of the other values.
+    """Whether a program leaves out the bounds of floats where a row group has NaN. Others write the
+    bounds of the other values.
 
     Args: as `writes_variants`.
     """
@@ -171,7 +171,7 @@ def read_footer(
     """Where the footer begins, and all bytes of the file from there on.
 
     Args:
-        footer_size: what somebody says that it has; if that is so, there is one request.
+        footer_size: the size that it should have; if that is right, one request is enough.
 
     Raises: as `columns_of`.
     """

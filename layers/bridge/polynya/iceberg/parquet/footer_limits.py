@@ -1,11 +1,11 @@
 """Limits on footers that others wrote, which are checked before DuckDB reads the file.
 
-DuckDB believes the length that a list claims, and goes down into columns by recursion: 28 bytes can
-take gigabytes, and 160 KB can end the process. So the whole footer is walked first.
+DuckDB trusts the length that a list claims, and reads nested columns by recursion: 28 bytes can
+take gigabytes, and 160 KB can end the process. So this module reads the whole footer first.
 
-The walk knows the lists of `parquet.thrift`, because generated readers read the items of these as
-what the specification says, whatever type the list claims for them. Fields that are not known are
-skipped by their own type, as generated readers skip them.
+It knows the lists of `parquet.thrift`, because generated readers read their items by the type in
+the specification, whatever type the list claims. Fields that are not known are skipped by their own
+type, as generated readers skip them.
 https://github.com/apache/parquet-format/blob/master/src/main/thrift/parquet.thrift
 https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md
 """
@@ -42,26 +42,28 @@ FIXED = {TRUE: 1, FALSE: 1, BYTE: 1, DOUBLE: 8}
 MOST_COLUMNS = 20_000
 """With groups. DuckDB and we take 1.5 KB for each."""
 DEEPEST_COLUMN = 2 * MOST_LEVELS
-"""A list or a map has two levels of Parquet's for each of Iceberg's."""
+"""Each list or map of Iceberg has two levels in Parquet."""
 MOST_MEMORY = 192 * 1024 * 1024
-"""What DuckDB may take for one footer; for the longest that we read, of 16 MB, it takes 80 MB if
+"""The memory that DuckDB may take for one footer; for the longest one, of 16 MB, it takes 80 MB if
 the columns have statistics."""
 MOST_MEMORY_IN_ALL = 1024 * 1024 * 1024
-"""What it would take for the footers of one batch together: we keep a third of it."""
+"""The memory that it would take for the footers of one batch together, of which Polynya keeps a
+third."""
 MOST_STEPS = 3_000_000
-"""Values that are looked at one by one, which takes 3 s; footers of common programs have few."""
+"""The most values that are read one by one, which takes 3 s; footers of common programs have
+few."""
 STEPS_BETWEEN_CHECKS = 10_000
-"""How often the time budget is looked at."""
+"""How often the time budget is checked."""
 MOST_SCHEMAS = 16
 """How many different schemas are recognised among the files."""
 
 
 class Items(NamedTuple):
-    """What is in a list."""
+    """The items of a list."""
 
     type: int
     memory: int
-    """Bytes that DuckDB takes for each, rounded up."""
+    """Bytes of memory that DuckDB takes for each, rounded up."""
     struct: "Struct"
 
 
@@ -74,7 +76,7 @@ class Struct:
 
 
 OTHER = Struct()
-"""A struct without lists, or one that is not known."""
+"""A struct without lists, or an unknown one."""
 
 
 def _items(type_: int, memory: int, struct: Struct = OTHER) -> Items:
@@ -115,18 +117,18 @@ def check_footers(footers: Iterable[bytes]) -> None:
     schemas: list[bytes] = []
     memory = 0
     for footer in footers:
-        # Most files of a commit share a schema, which is looked at once.
+        # Most files of a commit share a schema, which is checked once.
         start = next((len(schema) for schema in schemas if footer.startswith(schema)), 0)
-        walk = _Walk(footer, start)
+        checker = _Checker(footer, start)
         try:
-            walk.file()
+            checker.check_file()
         except IndexError:
             raise NotParquet("its footer is broken") from None
-        memory += walk.memory
+        memory += checker.memory
         if memory > MOST_MEMORY_IN_ALL:
-            raise NotParquet(f"with the others it says {TOO_MUCH}")
+            raise NotParquet(f"with the others its {TOO_MUCH}")
         if not start and len(schemas) < MOST_SCHEMAS:
-            schemas.append(footer[: walk.end_of_schema])
+            schemas.append(footer[: checker.end_of_schema])
 
 
 def checked(file: bytes) -> bytes:
@@ -143,11 +145,11 @@ def checked(file: bytes) -> bytes:
     return file
 
 
-TOO_MUCH = "too much of its columns: write fewer columns or row groups"
+TOO_MUCH = "footer needs too much memory: write fewer columns or row groups"
 
 
-class _Walk(Thrift):
-    """Goes through one footer; IndexError: it is broken."""
+class _Checker(Thrift):
+    """Checks one footer; IndexError: it is broken."""
 
     def __init__(self, footer: bytes, start: int) -> None:
         """Begin.
@@ -160,43 +162,43 @@ class _Walk(Thrift):
         self.memory = self._steps = 0
         self._children: list[int] = []
 
-    def file(self) -> None:
-        """Walk through FileMetaData."""
-        self._struct(FILE, SCHEMA if self.end_of_schema else 0)
+    def check_file(self) -> None:
+        """Check FileMetaData."""
+        self._check_struct(FILE, SCHEMA if self.end_of_schema else 0)
 
-    def _struct(self, struct: Struct, number: int = 0) -> None:
+    def _check_struct(self, struct: Struct, number: int = 0) -> None:
         children = 0
         while head := self._byte():
-            self._step()
+            self._count_step()
             number = number + (head >> 4) if head >> 4 else self._integer()
             if not 0 < number < 1 << 15:
                 raise IndexError(number)
             if struct is ELEMENT and number == NUM_CHILDREN and head & 0x0F == I32:
                 children = self._integer()
             else:
-                self._field(struct, number, head & 0x0F)
+                self._check_field(struct, number, head & 0x0F)
         if struct is ELEMENT:
             self._children.append(children)
 
-    def _field(self, struct: Struct, number: int, type_: int) -> None:
+    def _check_field(self, struct: Struct, number: int, type_: int) -> None:
         if type_ in {TRUE, FALSE}:  # the type is the value
             return
         items = struct.lists.get(number)
         if type_ != LIST or items is None:
-            self._skip(type_, struct.structs.get(number, OTHER))
+            self._check_value(type_, struct.structs.get(number, OTHER))
         elif items is FILE.lists[SCHEMA]:
-            self._schema(items)
+            self._check_schema(items)
         else:
-            self._items(items)
+            self._check_items(items)
 
-    def _skip(self, type_: int, struct: Struct = OTHER) -> None:
+    def _check_value(self, type_: int, struct: Struct = OTHER) -> None:
         self._depth += 1
         if self._depth > MOST_LEVELS:
             raise IndexError(self._depth)
         if type_ == STRUCT:
-            self._struct(struct)
+            self._check_struct(struct)
         elif type_ in {LIST, SET}:
-            self._items(None)
+            self._check_items(None)
         elif type_ in INTEGERS:
             self._varint()
         elif type_ == BINARY:
@@ -205,18 +207,18 @@ class _Walk(Thrift):
             self._bytes(FIXED.get(type_, len(self._data)))
         self._depth -= 1
 
-    def _schema(self, items: Items) -> None:
+    def _check_schema(self, items: Items) -> None:
         if self.end_of_schema:
             raise IndexError(SCHEMA)  # of two schemas, readers take the last one
-        self._items(items)
+        self._check_items(items)
         self.end_of_schema = self._offset
         _check_nesting(self._children)
 
-    def _items(self, items: Items | None) -> None:
-        """Walk through a list.
+    def _check_items(self, items: Items | None) -> None:
+        """Check a list.
 
         Args:
-            items: what it has to have; None: what it says.
+            items: the type that it must have; None: the one that it claims.
         """
         head = self._byte()
         type_, length = head & 0x0F, self._length(head)
@@ -228,20 +230,20 @@ class _Walk(Thrift):
             raise NotParquet(f"it has more than {MOST_COLUMNS:,} columns")
         self.memory += length * items.memory
         if self.memory > MOST_MEMORY:
-            raise NotParquet(f"it says {TOO_MUCH}")
+            raise NotParquet(f"its {TOO_MUCH}")
         if type_ in FIXED:
             self._bytes(length * FIXED[type_])
             return
         common = _common_chunk() if items.struct is CHUNK else None
         for _ in range(length):
-            self._step()
+            self._count_step()
             chunk = common and common.match(self._data, self._offset)
             if chunk:
                 self._offset = chunk.end()
             else:
-                self._skip(type_, items.struct)
+                self._check_value(type_, items.struct)
 
-    def _step(self) -> None:
+    def _count_step(self) -> None:
         self._steps += 1
         if self._steps > MOST_STEPS:
             raise NotParquet("its footer has too many values: write fewer columns or row groups")
@@ -255,7 +257,7 @@ def _check_nesting(children: list[int]) -> None:
     Args:
         children: how many each element has, in order; the first one is the root.
     """
-    groups = [1]  # how many members are missing, of each group from the root down
+    groups = [1]  # the number of missing members of each group, from the root down
     for count in children:
         while groups and not groups[-1]:
             groups.pop()
@@ -275,7 +277,7 @@ def _common_chunk() -> re.Pattern[bytes]:
     """A ColumnChunk as programs write it: with this, 60 MB of footers take 2 s instead of 20.
 
     Fields ascend, so the first three lists of its metadata are those of fields 2, 3, and 8 or 13.
-    What is more unusual does not match, and is walked through.
+    Other chunks do not match, and are read value by value.
     """
 
     def heads(*types: int) -> bytes:

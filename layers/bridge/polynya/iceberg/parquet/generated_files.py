@@ -6,10 +6,10 @@ casts exactly as DuckLake does.
 `replace_field_ids` changes the ids in a footer, which keeps its length.
 https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md
 
-`rows_size`, `deletes_size` and `padded`: a plan of a scan names files that nobody has built, and
-clients open a file by its size. So it names a size that the file certainly fits into. Zeros between
-the pages and the footer fill the rest: readers begin at the end of a file, and the footer says
-where each page is.
+`rows_size`, `deletes_size` and `padded`: a plan of a scan names files that are not built yet, and
+clients open a file by its size. So the plan names a size into which the file certainly fits. Zeros
+between the pages and the footer fill the rest: readers begin at the end of a file, and the footer
+has the position of each page.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -57,7 +57,7 @@ class Rows:
     """One SQL expression over c0, c1, … for each field."""
     count: int
     keeps_zeros: bool = False
-    """A value is -0.0: DuckDB's dictionaries would make it 0.0, or the other way round."""
+    """A value is -0.0: DuckDB's dictionaries would change it into 0.0, or 0.0 into -0.0."""
 
     @property
     def types(self) -> dict[int, str]:
@@ -114,7 +114,7 @@ field 2 is the union TimeUnit with the field NANOS (3).
 
 
 def _mark_utc(file: bytes, types: Sequence[str]) -> bytes:
-    """The file, with columns in UTC where the types say so: DuckDB 1.5 has none of nanoseconds.
+    """The file, with its columns marked as UTC by their types: DuckDB 1.5 has no such nanoseconds.
 
     Args:
         types: Iceberg's types of all columns, in order.
@@ -123,7 +123,7 @@ def _mark_utc(file: bytes, types: Sequence[str]) -> bytes:
     if "timestamptz_ns" not in types or HAS_ZONED_NANOSECONDS:
         return file
     start = footer_start(file)
-    # Values and statistics come after the columns, whose names have no NUL.
+    # Values and statistics follow the columns, whose names have no NUL.
     parts = file[start:].split(bytes.fromhex(NANOSECONDS["timestamp_ns"]), len(types))
     if len(parts) <= len(types):
         raise AssertionError("DuckDB writes nanoseconds otherwise")
@@ -198,8 +198,8 @@ def positions(delete_file: bytes, snapshot_id: int | None = None) -> Sequence[in
     """
     with sandbox(reads_file=True) as (con, path):
         path.write_bytes(checked(delete_file))
-        # Without the column all of them were deleted at once. The catalog cannot always tell: not
-        # if the snapshot that wrote the file has expired.
+        # Without the column all of them were deleted at once. The catalog does not always have the
+        # snapshot: not if the one that wrote the file has expired.
         is_partial = snapshot_id is not None and _has_column(con, path, SNAPSHOT_COLUMN)
         until = f"WHERE {SNAPSHOT_COLUMN} <= {snapshot_id}" if is_partial else ""
         sql = f"SELECT coalesce(pos::BIGINT, -1) AS pos FROM read_parquet(?) {until}"
@@ -210,7 +210,7 @@ def positions(delete_file: bytes, snapshot_id: int | None = None) -> Sequence[in
 def dated_positions(delete_file: bytes) -> dict[int | None, Sequence[int]]:
     """The positions in a delete file of DuckLake, by the snapshot that deleted them.
 
-    The key None: the file does not tell the snapshot, because all were deleted at once.
+    The key None: the file does not have the snapshot, because all were deleted at once.
 
     Raises:
         Unreadable: it is not a delete file, or is damaged.
@@ -301,7 +301,7 @@ def _sparse_file(file: SparseFile) -> Iterator[Sandbox]:
 
 
 def _hex(values: Sequence[str | bytes | None]) -> str:
-    """All values in one text: in a list, DuckDB takes a tenth of a millisecond per value."""
+    """All values as one text: as a list, DuckDB takes a tenth of a millisecond for each."""
     return ",".join(
         "-" if value is None else (value.encode() if isinstance(value, str) else value).hex()
         for value in values
@@ -410,7 +410,7 @@ def _leaves(members: Sequence[Field], prefix: str = "") -> Iterator[str]:
 
 
 def _default_bytes(members: Sequence[Field]) -> int:
-    """The length of the defaults, which rows have that are older than the columns."""
+    """The length of the defaults, which rows have if they are older than the columns."""
     return sum(
         _default_bytes(member.type.members) + _length(member.initial_default) for member in members
     )

@@ -1,4 +1,4 @@
-"""Which rows of data files are in other files, which copy-on-write puts in their place.
+"""Which rows of data files are also in the files with which copy-on-write replaces them.
 
 Rows are the same if all columns of the table's schema are. They are compared as values of the
 schema's types, because DuckLake's file may have a narrower type than the client's, other names, or
@@ -34,9 +34,10 @@ class OldFile(NamedTuple):
 
 
 FILE_SHIFT = 40
-"""A place is the number of an old file in the bits above, and the position of a row below."""
+"""A place has the number of an old file in the bits above these, and the position of a row in
+them."""
 
-# A place that is NULL is a row of a new file.
+# The place is NULL for a row of a new file.
 GROUPS = """
 CREATE TABLE row_groups AS
 SELECT count(place) AS old, count(*) - count(place) AS new,
@@ -60,7 +61,8 @@ def kept_rows(
 ) -> list[Sequence[int]]:
     """The positions of the rows that stay, ascending, for each old file.
 
-    Equal rows stay or go together: if only some stayed, nobody could say which ones.
+    Equal rows stay together or are deleted together: if only some stayed, it would be unknown
+    which.
 
     Args:
         new: the files with the rows that stay.
@@ -100,7 +102,7 @@ def _kept(con: "DuckDBPyConnection", files: int) -> list[Sequence[int]]:
 
 @contextmanager
 def _written(box: Sandbox, name: str, body: bytes) -> Iterator[str]:
-    """A file with these bytes. Each has another name: DuckDB caches by it what it has read."""
+    """A file with these bytes, under a new name: DuckDB caches content by the name."""
     path = box.path.with_name(f"{name}.parquet")
     path.write_bytes(checked(body))
     yield str(path)
@@ -131,7 +133,7 @@ def _insert(
         f"FROM read_parquet(?, hive_partitioning = false) AS file({names})"
     )
     place = "NULL" if first_place is None else f"pos + {first_place}"
-    # Rows that are deleted already are in no new file, and must not stay.
+    # Rows that were deleted before are in no new file, and must not return.
     con.register("deleted", {"deleted_pos": numbers(deleted)})
     con.execute(
         f"INSERT INTO file_rows SELECT {', '.join([place, *keys])} FROM ({numbered}) "

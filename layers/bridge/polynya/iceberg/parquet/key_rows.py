@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 MOST_VALUES = 200
-"""So many values of a key column are given one by one, of more only ranges."""
+"""The most values of a key column that are given one by one; more become ranges."""
 
 MOST_RANGES = 8
 
@@ -36,7 +36,7 @@ class TooManyKeys(ValueError):
 
 
 class KeyColumn(NamedTuple):
-    """The values that a column of the keys has, as DuckDB's texts."""
+    """The values of one column of the keys, as DuckDB's texts."""
 
     has_null: bool
     values: tuple[str, ...]
@@ -72,7 +72,7 @@ def keys_of(delete_files: Sequence[bytes], key: Sequence[Field], most: int) -> K
         return Keys(count, tuple(_key_column(con, f"k{n}") for n in range(len(key))))
 
 
-# A gap is as wide as the difference of the values, where they are numbers or times.
+# The width of a gap is the difference of the values, for numbers and times.
 VALUES = """
 CREATE TEMP TABLE key_values AS SELECT value, {number} AS number FROM (
   SELECT DISTINCT {column} AS value FROM keys WHERE {column} IS NOT NULL)"""
@@ -121,11 +121,11 @@ def key_chunks(
     """Where each file has the chunks of columns at its top level: (first byte, number of bytes).
 
     Args:
-        files: of each the footer is enough.
+        files: only their footers are needed.
 
     Raises:
         Unreadable: a footer is broken.
-        NotParquet: a file is encrypted, or its footer says too much.
+        NotParquet: a file is encrypted, or its footer exceeds a limit.
         OutOfTime: no time is left in the budget.
     """
     with sandbox(reads_file=True) as (con, path):
@@ -156,7 +156,7 @@ FROM parquet_metadata(?)"""
 def _numbers(
     columns: Sequence[Element], field_ids: Sequence[int], names: Mapping[int, str] | None
 ) -> set[int]:
-    """The numbers of the leaves that some columns at the top level are."""
+    """The numbers of the leaf columns at the top level with these field ids."""
     firsts = [0, *accumulate(map(_leaves, columns))]
     chosen = _columns_by_id(columns, names, field_ids).values()
     return {first for first, column in zip(firsts, columns, strict=False) if column in chosen}

@@ -1,7 +1,7 @@
-"""What the footers of Parquet files say: leaf columns, their types and their exact statistics.
+"""The content of the footers of Parquet files: leaf columns, their types and exact statistics.
 
 DuckDB reads the footers, so that texts of statistics are those that DuckLake stores. It gets files
-that consist of a footer: the data itself is not read.
+that consist of a footer alone, without data.
 """
 
 import os
@@ -46,10 +46,10 @@ class RowGroup(NamedTuple):
     """With NULLs."""
     null_count: int | None
     min_value: str | None
-    """DuckDB's text; None if the file does not say, or says no exact value."""
+    """DuckDB's text; None if the file has no exact value."""
     max_value: str | None
     min_is_exact: bool | None = None
-    """Whether the file says that the bound is a value; None: it does not say."""
+    """Whether the bound is a value, by the file; None: the file does not say."""
     max_is_exact: bool | None = None
     bbox: Mapping[str, float | None] | None = None
     """The box of geometries: xmin, xmax, ymin and so on; None if the file does not say."""
@@ -63,7 +63,7 @@ class Leaf(NamedTuple):
     """The field ids from the top level down to the leaf."""
     path: tuple[str, ...]
     """The names from the top level down to the leaf, without the repeated groups inside lists and
-    maps; the child of a list is `element`. Of an older form of nesting it has these groups too."""
+    maps; the child of a list is `element`. In an older form of nesting it includes these groups."""
     type: str
     """The type that DuckDB reads it as; `FIXED(16)` for byte strings of one length."""
     is_required: bool
@@ -79,7 +79,7 @@ class Leaf(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ParquetMetadata:
-    """What a file's footer says."""
+    """The content of a file's footer."""
 
     file_size: int
     footer_size: int
@@ -102,14 +102,14 @@ SELECT file_name, num_rows, footer_size, encryption_algorithm, coalesce(created_
 FROM parquet_file_metadata(?)"""
 
 OTHER_TIME = "TIME in other units than microseconds"
-"""The type that we give to such times: DuckDB calls them TIME like those in microseconds."""
+"""The type that Polynya gives to such times: DuckDB calls them TIME like those in microseconds."""
 
 PLAIN_VARIANT = "VARIANT"
 SHREDDED_VARIANT = "VARIANT with shredded fields"
-"""The types that we give to groups which are variants: DuckDB names no type of a group."""
+"""The types that Polynya gives to groups which are variants: DuckDB names no type of a group."""
 
-# A geography, or a geometry with another coordinate reference system than the default, stays
-# another type: DuckLake has none.
+# A geography, or a geometry with another coordinate reference system than the default, keeps
+# another type, which DuckLake does not have.
 SCHEMAS = f"""
 SELECT file_name, name, coalesce(num_children, 0), repetition_type, coalesce(converted_type, ''),
   coalesce(logical_type, ''), field_id,
@@ -124,7 +124,7 @@ SELECT file_name, name, coalesce(num_children, 0), repetition_type, coalesce(con
     ELSE duckdb_type END
 FROM parquet_schema(?)"""
 
-# Columns that are read as a whole: rows would take Python longer, and lists DuckDB.
+# Columns are read as a whole: rows would take longer in Python, and lists in DuckDB.
 CHUNKS = """
 SELECT file_name, compression, row_group_id, row_group_num_rows, column_id, total_compressed_size,
   num_values, stats_null_count, CASE WHEN min_is_exact IS NOT FALSE THEN stats_min_value END AS low,
@@ -135,11 +135,11 @@ FROM parquet_metadata(?)"""
 
 @isolated
 def metadata(footers: Sequence[Footer]) -> list[ParquetMetadata]:
-    """What each footer says, in order.
+    """The content of each footer, in order.
 
     Raises:
-        NotParquet: a file is broken or encrypted, its footer says too much, or DuckDB does not read
-            its compression.
+        NotParquet: a file is broken or encrypted, its footer exceeds a limit, or DuckDB does not
+            read its compression.
         OutOfTime: no time is left in the budget.
     """
     check_footers(footer.tail[:-TAIL] for footer in footers)
@@ -168,12 +168,12 @@ def metadata(footers: Sequence[Footer]) -> list[ParquetMetadata]:
 
 
 def _write(path: Path, first: int, footers: Sequence[Footer], earlier: list[str]) -> list[str]:
-    """Write files that consist of a footer, and give their names.
+    """Write files that consist of a footer, and return their names.
 
     Args:
         first: the number of the first file.
-        earlier: files that are not needed any more: they get the new names and contents, because to
-            create a file takes ten times as long.
+        earlier: files that are no longer needed, which get the new names and contents: to create a
+            file takes ten times as long.
     """
     names = [str(path.with_name(f"{first + n}.parquet")) for n in range(len(footers))]
     for old, new in zip(earlier, names, strict=False):
@@ -187,7 +187,7 @@ def _write(path: Path, first: int, footers: Sequence[Footer], earlier: list[str]
 
 
 def _columns_by_file(columns: list[list[Any]]) -> dict[str, list[list[Any]]]:
-    """Columns by the file of the first one: of each file the others, which may be empty.
+    """The other columns of each file, by the first one, which names the file; they may be empty.
 
     The sandbox has one thread, so that the rows of a file follow each other.
     """
@@ -249,7 +249,7 @@ def _file(
             f"it is compressed with {unreadable[0]}, and DuckDB, and so DuckLake, reads only "
             f"{', '.join(CODECS)}: set write.parquet.compression-codec, and write it again"
         )
-    # Some readers go by the number of the file, others by those of the row groups.
+    # Some readers use the number in the file, others those of the row groups.
     rows = [count for count, column in zip(row_counts, columns, strict=True) if column == 0]
     if num_rows != sum(rows) or min(rows, default=0) < 0:
         raise NotParquet("its number of rows differs from that of its row groups")
@@ -261,7 +261,7 @@ def _file(
     for place in sorted(range(len(groups)), key=lambda place: (numbers[place], columns[place])):
         of_leaf, group = by_leaf[places[columns[place]]], groups[place]
         first = of_leaf.get(numbers[place])
-        if first is not None:  # of a variant: all its leaves have its size, the first its counts
+        if first is not None:  # a variant: all its leaves have its size, the first one its counts
             group = first._replace(compressed_size=first.compressed_size + group.compressed_size)
         of_leaf[numbers[place]] = group
     row_groups = tuple(tuple(of_leaf.values()) for of_leaf in by_leaf)

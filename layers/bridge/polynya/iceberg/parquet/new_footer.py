@@ -1,11 +1,10 @@
-"""A Parquet file that says more or less than the file that it begins with, byte for byte.
+"""A Parquet file with more or fewer columns than the file whose bytes it begins with.
 
     bytes of the file up to its footer + new column chunks + zeros + a new footer + length + PAR1
 
-Readers find everything through the footer, which names the chunks of columns by their places. So
-a column can be added that has one value in all rows, and a column can be left out or get another
-name, without a look at any row. Of a field in a struct, only where the struct is NULL has to be
-known.
+Readers find all parts through the footer, which names the chunks of columns by their positions. So
+a column with one value in all rows can be added, and a column can be left out or renamed, without
+reading any row. To add a field to a struct, one only has to know in which rows the struct is NULL.
 https://github.com/apache/parquet-format/blob/master/src/main/thrift/parquet.thrift
 """
 
@@ -59,7 +58,7 @@ ROW_GROUPS, KEY_VALUES, COLUMN_ORDERS, ENCRYPTION_ALGORITHM = 4, 5, 7, 8
 KEY = 1
 """The field of KeyValue with the key."""
 ARROW_SCHEMA = b"ARROW:schema"
-"""The key of Arrow's own types, which are those of the columns that the file had."""
+"""The key of Arrow's own types, which describe the columns that the file had before."""
 COLUMNS, TOTAL_BYTE_SIZE, GROUP_ROWS, SORTING_COLUMNS, TOTAL_COMPRESSED_SIZE = 1, 2, 3, 4, 6
 """Fields of RowGroup."""
 FILE_OFFSET, META_DATA, CRYPTO_METADATA, ENCRYPTED_METADATA = 2, 3, 8, 9
@@ -83,7 +82,7 @@ DATA_PAGE_HEADER, DICTIONARY_PAGE_HEADER = 5, 7
 ENCODING = 2
 """The field of DataPageHeader with the encoding of the values."""
 OWN = {REPETITION_TYPE, NAME, FIELD_ID}
-"""The fields of SchemaElement that do not say what the type of a column is."""
+"""The fields of SchemaElement that do not describe the type of a column."""
 
 UNSIGNED = {11: 8, 12: 16, 13: 32}
 """The converted types UINT_8, UINT_16 and UINT_32, and their bits."""
@@ -110,7 +109,7 @@ Path = tuple[str, ...]
 
 
 class Named(NamedTuple):
-    """What a column is called for clients."""
+    """The name and the field id of a column for clients."""
 
     field_id: int
     name: str
@@ -123,7 +122,7 @@ class Constant:
     name: str
     field_id: int
     element: Struct
-    """The fields of its SchemaElement that say what its type is."""
+    """The fields of its SchemaElement that describe its type."""
     value: bytes | None
     """The value in the encoding PLAIN; of a boolean its byte, 0 or 1. None: NULL."""
     parent: int | None = None
@@ -139,36 +138,36 @@ highest that Iceberg does not reserve, and it is not larger than what the file l
 
 @dataclass(frozen=True, slots=True)
 class FooterChanges:
-    """How a footer differs from the one that it is made of."""
+    """The differences between a new footer and the one that it is made from."""
 
     added: Sequence[Constant] = ()
-    """Columns at the end, as far as the file does not have them. Where it has no struct for one, it
-    does not get it: the struct is NULL."""
+    """Columns to add at the end, unless the file has them. A column whose struct the file does not
+    have is not added: the struct is NULL."""
     left_out: Collection[int] = ()
     """The field ids of columns of the top level."""
     has_signed: bool = False
-    """Integers of up to 32 bits have no annotation, where no value is another one then."""
+    """Remove the annotation of integers of up to 32 bits where that changes no value."""
     has_strings: bool = False
-    """JSON is a string."""
+    """Make JSON a string."""
     has_logical_types: bool = False
-    """Lists and maps have a logical type, too, and not only the older converted type."""
+    """Give lists and maps a logical type, in addition to the older converted type."""
     without_statistics: Collection[int] = ()
     """The field ids of columns whose statistics, page indexes and Bloom filters are left out."""
     has_plain_milliseconds: bool = False
-    """So are those of all columns in milliseconds."""
+    """Leave them out also for all columns in milliseconds."""
     names: Mapping[Path, Named] | None = None
-    """Ids and names of all columns of a file that has none of ours; it loses those that are not
-    there. None: it keeps its own."""
+    """Ids and names for all columns of a file that has no field ids of the table; it loses columns
+    without an entry. None: it keeps its own."""
     present: Mapping[int, bytes] = field(default_factory=dict)
     """By the field id of a struct to which a field is added: for each row, how many of the structs
     from the top down to it are not NULL. It is needed where `structs_with_null` says so."""
 
 
 def constants(file: bytes) -> list[Constant]:
-    """The columns of a file with one row, which are to have that value in all rows of others.
+    """The columns of a file with one row, as constants with the values of that row.
 
     Args:
-        file: as DuckDB writes it without compression: a page for each column, which is plain. All
+        file: as DuckDB writes it without compression: with one plain page for each column. All
             lists, maps and structs are NULL.
     """
     start = footer_start(file)
@@ -199,7 +198,7 @@ def constants(file: bytes) -> list[Constant]:
 
 @dataclass(frozen=True, slots=True)
 class NewFooter:
-    """What follows the bytes of a file up to its footer."""
+    """The bytes that follow the bytes of a file up to its footer."""
 
     pages: bytes
     footer: bytes
@@ -210,7 +209,7 @@ class NewFooter:
         return len(self.pages) + len(self.footer) + 4 + len(MAGIC)
 
     def tail(self, size: int) -> bytes:
-        """All of it, filled up to a size.
+        """The bytes of it all, filled up to a size.
 
         Raises:
             ValueError: it is larger.
@@ -224,9 +223,9 @@ class NewFooter:
 SMALLEST_GROUP, SMALLEST_CHUNK = 30, 20
 """The bytes of a row group, and of a column chunk in it, in a footer, at least."""
 OF_GROUP, OF_CHUNK, OF_NULLS, OF_ELEMENT, OF_LOGICAL_TYPE, OF_NAMED = 32, 256, 128, 64, 8, 16
-"""How much a new footer and its pages are larger, at most: for each row group, for each chunk
-besides its value and its column's name, or with NULL, for each column besides its name, for each
-logical type, and for each column, and for each of its chunks, that gets an id and a name."""
+"""How much larger a new footer and its pages are at most: for each row group; for each chunk,
+besides its value and its column's name; for each chunk of NULL; for each column, besides its name;
+for each logical type; and for each column, and each of its chunks, that gets an id and a name."""
 LARGEST_FOOTER = 16 * 1024 * 1024
 
 
@@ -265,7 +264,7 @@ def largest_size(
         prefixes = (path[: end + 1] for path in names for end in range(len(path)))
         of_chunks += sum(lengths.get(path, 0) for path in prefixes) + len(names) * OF_NAMED
     size = file_size + groups * (OF_GROUP + of_chunks) + of_elements + of_structs + OF_GROUP
-    # A broken row of the catalog may say anything; a manifest says no more than 64 bits can.
+    # A broken row of the catalog may have any number; a manifest has 64 bits for it.
     return size if size < 1 << 63 else None
 
 
@@ -288,16 +287,16 @@ def _elements(field: Field, above: int = 0) -> Iterator[tuple[int, int]]:
 
 
 SMALL_FOOTER = 64 * 1024
-"""A footer that is no longer is read here, in some ten milliseconds: by Python alone, after a check
-of what it claims. To hand it to another process, which may have to start, takes longer. Each added
-column counts as another footer, because it has pages for each row group."""
+"""A footer of at most this length is read in this process, in some ten milliseconds, by Python
+alone and after a check of its limits. Another process, which may have to start first, would take
+longer. Each added column counts as another footer, because it has pages for each row group."""
 
 
 def new_tail(footer: bytes, start: int, changes: FooterChanges, length: int) -> bytes:
-    """What follows the first `start` bytes of a file with another footer.
+    """The bytes that follow the first `start` bytes of a file with another footer.
 
     Args:
-        footer: that of the file, which nobody has checked.
+        footer: that of the file, unchecked.
         length: of the result.
 
     Raises:
@@ -321,7 +320,7 @@ def _tail_of_large(footer: bytes, start: int, changes: FooterChanges, length: in
 
 
 def old_tail(footer: bytes, length: int) -> bytes:
-    """What follows the first bytes of a file that stays as it is, and gets longer.
+    """The bytes that follow the first bytes of a file that gets longer and is otherwise unchanged.
 
     Raises:
         ValueError: it is longer already.
@@ -398,7 +397,7 @@ class StructColumn(NamedTuple):
     are_optional: tuple[bool, ...]
     """Whether each of these structs, the outermost first, may be NULL."""
     chunks: tuple[tuple[int, int], ...]
-    """Where the file has it: (first byte, number of bytes)."""
+    """Its chunks in the file: (first byte, number of bytes)."""
     end: bytes
     """The end of a file with this column alone, in which each name is that of `step`."""
 
@@ -499,7 +498,7 @@ class _Node:
             yield from child.elements()
 
     def find(self, field_id: int, above: tuple["_Node", ...] = ()) -> tuple["_Node", ...] | None:
-        """The way down to the column with an id; None: there is none."""
+        """The path down to the column with an id; None: there is none."""
         for child in self.children:
             way = (*above, child)
             if child.field_id == field_id:
@@ -536,7 +535,7 @@ def _has_name(node: _Node, names: Mapping[Path, Named], above: Path, within: str
     """Give a column, and all in it, ids and names.
 
     Args:
-        within: what kind of a group it is in.
+        within: the kind of group that it is in.
 
     Returns:
         bool: whether the file keeps it.
@@ -565,10 +564,10 @@ def _has_name(node: _Node, names: Mapping[Path, Named], above: Path, within: str
 
 
 def _add_columns(root: _Node, changes: FooterChanges) -> None:
-    """Leave columns of the top level out, and add those that a file does not have, under names that
-    are free in it.
+    """Leave out columns of the top level, and add those that a file does not have.
 
-    If two have the same name, the last one keeps it.
+    New columns get names that are free in the file. If two have the same name, the last one keeps
+    it.
     """
     named = [child for child in root.children if child.field_id is not None]
     if changes.added and len(named) < len(root.children):
@@ -624,7 +623,7 @@ class _Leaf(NamedTuple):
 
     @property
     def structs(self) -> tuple[_Node, ...]:
-        """Those that it is in and that may be NULL."""
+        """The structs that it is in and that may be NULL."""
         return tuple(node for node in self.way[:-1] if node.repetition == OPTIONAL)
 
 
@@ -655,10 +654,10 @@ def _metas(groups: Iterable[Struct], leaf: int) -> Iterator[Struct]:
 
 
 def _change_unsigned(elements: list[Struct], groups: list[Struct]) -> None:
-    """Make plain integers of unsigned ones whose values are the same as signed ones, and of small
-    ones.
+    """Remove the annotations of small integers, and of unsigned ones with the same signed values.
 
-    Those of 8 and 16 bits always are. Those of 32 bits are below 2^31, where all statistics say so.
+    Those of 8 and 16 bits always have the same values, and those of 32 bits if all statistics are
+    below 2^31.
     """
     for place, element in enumerate(_leaves(elements)):
         if element[TYPE].value != INT32 or not (bits := _bits(element)):
@@ -669,7 +668,7 @@ def _change_unsigned(elements: list[Struct], groups: list[Struct]) -> None:
 
 
 def _bits(element: Struct) -> int:
-    """The bits of an unsigned or a small integer; 0 for what is none."""
+    """The bits of an unsigned or a small integer; 0 for other columns."""
     if LOGICAL_TYPE in element:
         integer = element[LOGICAL_TYPE].value.get(INTEGER)
         if integer is None:
@@ -713,7 +712,7 @@ def _change_json(elements: list[Struct]) -> None:
 def _remove_statistics(
     elements: list[Struct], groups: list[Struct], changes: FooterChanges
 ) -> None:
-    """Leave no way to pass over row groups or pages by the values of some columns."""
+    """Remove all by which readers could skip row groups or pages by the values of some columns."""
     for place, element in enumerate(_leaves(elements)):
         is_named = FIELD_ID in element and element[FIELD_ID].value in changes.without_statistics
         if not is_named and not (changes.has_plain_milliseconds and _has_milliseconds(element)):
@@ -757,7 +756,7 @@ def _change_group(
     pages: list[bytes],
     offset: int,
 ) -> int:
-    """Change a row group, and give the place after the pages of its new columns.
+    """Change a row group, and return the position after the pages of its new columns.
 
     Args:
         levels: of the new columns, in order.
@@ -794,7 +793,7 @@ Levels = bytes | int
 def _levels(
     leaves: Sequence[_Leaf], groups: Sequence[Struct], present: Mapping[int, bytes]
 ) -> Iterator[list[Levels]]:
-    """Those of the new columns, for each row group."""
+    """The levels of the new columns, for each row group."""
     row = 0
     for group in groups:
         rows = group[GROUP_ROWS].value
@@ -803,7 +802,7 @@ def _levels(
 
 
 def _levels_in(leaf: _Leaf, group: Struct, present: Mapping[int, bytes], row: int) -> Levels:
-    """Args: `row` is the number of rows before the group."""
+    """The levels of a column in a row group; `row` is the number of rows before the group."""
     constant, structs, rows = leaf.constant, leaf.structs, group[GROUP_ROWS].value
     assert constant is not None
     has_value = constant.value is not None
@@ -878,7 +877,7 @@ def _constant_chunk(leaf: _Leaf, levels: Levels, rows: int, offset: int) -> tupl
         values = b"\1" + run + b"\0"  # one bit for each, and all are the value 0
         encoding = RLE_DICTIONARY
     body = len(encoded).to_bytes(4, "little") + encoded + values
-    if any(node.repetition == REPEATED for node in leaf.way):  # each row begins, with no value
+    if any(node.repetition == REPEATED for node in leaf.way):  # each row has one level, no value
         repeated, _ = _encoded_levels(0, 1, rows)
         body = len(repeated).to_bytes(4, "little") + repeated + body
     data = _page(DATA_PAGE, DATA_PAGE_HEADER, rows, body, encoding, RLE, RLE)

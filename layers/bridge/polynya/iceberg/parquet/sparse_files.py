@@ -1,4 +1,4 @@
-"""Parquet files of which only some parts are there: DuckDB reads the columns that these hold."""
+"""Parquet files of which only some parts are written: DuckDB reads the columns in these parts."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -32,10 +32,10 @@ class SparseFile:
 
 
 def write_sparse(files: Sequence[SparseFile], folder: Path) -> list[str]:
-    """Write files with their parts in their places and nothing between them; returns their paths.
+    """Write files with their parts at their positions and holes between; return their paths.
 
     Raises:
-        NotParquet: a footer says too much, or is broken.
+        NotParquet: a footer exceeds a limit, or is broken.
         OutOfTime: no time is left in the budget.
     """
     check_footers(file.footer for file in files)

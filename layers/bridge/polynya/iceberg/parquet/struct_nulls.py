@@ -8,7 +8,7 @@ from .new_footer import StructColumn, step
 from .sparse_files import Part, SparseFile, write_sparse
 
 MOST_BYTES = 256 * 1024 * 1024
-"""Longer columns are not read for it."""
+"""Longer columns are not read for this purpose."""
 
 
 @isolated

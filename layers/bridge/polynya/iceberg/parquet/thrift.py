@@ -1,7 +1,7 @@
 """Structs in Thrift's compact protocol, read and written without a loss.
 
-A field that is not known is kept as it is, so that a footer that was changed in one place says all
-else as before.
+Unknown fields are kept as they are, so that a footer which is changed in one place stays the same
+elsewhere.
 https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md
 """
 
@@ -58,7 +58,7 @@ class Thrift:
 
     def _length(self, head: int) -> int:
         """The length of a list that begins with this byte."""
-        length = head >> 4 if head >> 4 < 15 else self._varint()  # 15: it follows
+        length = head >> 4 if head >> 4 < 15 else self._varint()  # 15: the length follows
         if length > len(self._data) - self._offset:  # no value is shorter than a byte
             raise IndexError(length)
         return length
