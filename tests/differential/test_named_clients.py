@@ -103,6 +103,12 @@ CREATE TABLE longer(i INTEGER);
 INSERT INTO longer VALUES (1), (2);
 ALTER TABLE longer ADD COLUMN n INTEGER;
 INSERT INTO longer VALUES (3, 3);
+CREATE TABLE doubles(i INTEGER, v FLOAT);
+INSERT INTO doubles VALUES (1, 0.5), (2, 9);
+ALTER TABLE doubles ALTER COLUMN v SET DATA TYPE DOUBLE;
+INSERT INTO doubles VALUES (3, 0.1);
+COPY (SELECT 4 AS i, 0.25::FLOAT AS v) TO '{{{{DATA_PATH}}}}_ext/doubles.parquet';
+CALL ducklake_add_data_files('lake', 'doubles', '{{{{DATA_PATH}}}}_ext/doubles.parquet');
 """
 # warehouse -> table -> the columns that it hides, at some snapshots at least
 HIDDEN = {
@@ -453,6 +459,24 @@ def test_only_files_from_before_get_the_columns_that_they_lack(bridge):
     properties = documents(bridge, "lake+daft")["longer"]["properties"]
     assert "with NULL" in properties["polynya.adapted-files"]
     assert "polynya.adapted-files" not in documents(bridge, "lake+trino")["longer"]["properties"]
+
+
+@pytest.mark.parametrize(("warehouse", "types"), [("lake+trino", {"DOUBLE"}), ("lake+daft", None)])
+def test_trino_finds_statistics_of_a_promoted_column_only_where_it_is_double(
+    warehouse, types, bridge
+):
+    """It fails over those of FLOAT: `make trino` asks it for such columns."""
+    types = types or {"DOUBLE", "FLOAT"}
+    rows, seen = [], set()
+    with closing(pyiceberg.open(bridge.catalog_uri, warehouse, bridge.s3_endpoint)) as reader:
+        table = reader._catalog.load_table("main.doubles")
+        for task in table.scan().plan_files():
+            with table.io.new_input(task.file.file_path).open() as stream:
+                body = BytesIO(stream.read())
+            chunk = pq.read_metadata(body).row_group(0).column(1)
+            seen |= {chunk.physical_type} if chunk.is_stats_set else set()
+            rows += pq.read_table(body)["v"].to_pylist()
+    assert (sorted(rows), seen) == ([0.1, 0.25, 0.5, 9], types)
 
 
 def test_an_unknown_client_is_refused_with_those_that_are_known(bridge):

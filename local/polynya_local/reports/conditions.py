@@ -79,6 +79,15 @@ def millisecond_statistics(facts: TableFacts) -> Match | None:
     return _match_columns(c for c in columns if c.column_id not in facts.changes.without_statistics)
 
 
+def promoted_floats(facts: TableFacts) -> Match | None:
+    """Columns that files hold as FLOAT and that are DOUBLE now, unless files have no statistics of
+    them."""
+    now = {c.column_id for c in facts.shown if c.type == "float64"} - facts.promoted_floats
+    return _match_columns(
+        c for c in _stored(facts, ("float32",)) if c.is_past and c.column_id in now
+    )
+
+
 def converted_groups(facts: TableFacts) -> Match | None:
     """Lists and maps in files, unless all have logical types for clients."""
     return None if facts.changes.logical_types else stored("list", "map")(facts)

@@ -182,6 +182,8 @@ class TableFacts:
     """The columns that clients find in files which lack them, by column_id."""
     adapts_added: bool
     """Clients find field ids and all columns in files that somebody has added."""
+    promoted_floats: frozenset[int]
+    """The columns without statistics in files that have them as FLOAT, by column_id."""
     may_be_from_2_31: Callable[[int], bool]
     """Whether a column of unsigned integers may have 2147483648 or more, by its column_id."""
 
@@ -238,6 +240,7 @@ def table_facts(table: OpenedTable) -> TableFacts:
         changes=NOTHING if stay else names.changes_at(table.snapshot_id),
         filled_in=names.filled_in,
         adapts_added=names.adapts_added,
+        promoted_floats=names.promoted_floats_at(table.snapshot_id),
         may_be_from_2_31=cache(partial(_may_be_from_2_31, table)),
     )
 

@@ -137,6 +137,12 @@ TABLES = {
         "ALTER TABLE {t} ALTER i SET TYPE BIGINT; INSERT INTO {t} VALUES (2, 2)",
         [("Spark", FAILS, "v", 2)],
     ),
+    "promoted_floats": (
+        "CREATE TABLE {t}(v FLOAT, s STRUCT(w FLOAT)); INSERT INTO {t} VALUES (1, {{'w': 1}}); "
+        "ALTER TABLE {t} ALTER v SET TYPE DOUBLE; "
+        "ALTER TABLE {t} ALTER s SET TYPE STRUCT(w DOUBLE); INSERT INTO {t} VALUES (2, NULL)",
+        [("Trino", FAILS, "v s.w", 1), ("ClickHouse", WRONG, "s", 2)],
+    ),
     "floats": (
         "CREATE TABLE {t}(v FLOAT, w DOUBLE); INSERT INTO {t} VALUES (1, 1)",
         [(client, RARE, "v", 1) for client in ("PyIceberg", "Spark", "Flink")],
@@ -300,6 +306,7 @@ WITH_CLIENTS = {
     "deleted": [(client, FAILS, "", 1) for client in ("Daft", "ClickHouse", "Trino")],
     "default_uuid": [("Daft", FAILS, "u", 0)],
     "promoted": [],
+    "promoted_floats": [("ClickHouse", WRONG, "s", 2)],
     "json": [],
     "intervals": [],
     "milliseconds": [("DataFusion", FAILS, "v", 1)],

@@ -6,7 +6,13 @@ import pytest
 from polynya.ducklake.rows.files import DataFile
 from polynya.ducklake.rows.objects import Column
 from polynya.iceberg.types import Field, List, Map, Primitive, Struct, TableSchema
-from polynya.mapping.adaptations import WITHOUT_IDS, Adaptations, AddedFiles, TableChanges
+from polynya.mapping.adaptations import (
+    WITHOUT_IDS,
+    Adaptation,
+    Adaptations,
+    AddedFiles,
+    TableChanges,
+)
 from polynya.mapping.name_mappings import Mappings
 from polynya.mapping.schemas import Schemas
 from polynya.runtime.settings import CLIENTS
@@ -118,6 +124,35 @@ def test_columns_in_milliseconds_have_no_statistics_for_spark_and_flink():
         assert found == expected, client
 
 
+def test_older_files_of_a_column_that_became_double_have_no_statistics_of_it_for_trino():
+    columns = [column(1, "float32", 2, 5), column(1, "float64", 5, 7), column(1, "float64", 7)]
+    columns += [column(2, "float64"), column(3, "float32")]
+    by_snapshot = (2, (field(1), field(2), field(3)))
+    for client in CLIENTS - {"trino"}:
+        assert not Adaptations(schemas(by_snapshot), columns, {client}).are_some, client
+    of = Adaptations(schemas(by_snapshot), columns, {"trino"})
+    found = [of.adaptation_at(file(begin), at) for begin, at in ((2, 4), (2, 5), (5, 9), (6, 9))]
+    expected = Adaptation(5, (), TableChanges(), doubles=(1,))
+    assert found == [None, expected, expected, None]
+    assert [of.changed_at(at) for at in (4, 5, 9)] == [0, 5, 5]
+    assert of.fingerprint_parts(4) == () != of.fingerprint_parts(5)
+    assert of.last_changed == 5 and of.are_some
+    assert [of.promoted_floats_at(at) for at in (4, 5)] == [set(), {1}]
+
+
+def test_added_files_may_have_float_in_any_column_that_is_double():
+    columns = [column(1, "float64"), column(2, "float64"), column(3, "int64"), column(4, "float64")]
+    shown = (2, tuple(field(n) for n in (1, 2, 3, 4)))
+    added = AddedFiles(Mappings({5: {("a",): 1, ("b",): 3}}), {})
+    of = {client: Adaptations(schemas(shown), columns, {client}, added) for client in CLIENTS}
+    adapted = {c: o.adaptation_at(replace(file(7), mapping_id=5), 9) for c, o in of.items()}
+    assert {c for c, one in adapted.items() if one and one.doubles} == {"trino"}
+    assert (adapted["trino"].doubles, adapted["trino"].snapshot_id) == ((1,), 7)
+    without = Adaptations(schemas(shown), columns[2:], {"trino"}, added)
+    assert without.adaptation_at(replace(file(7), mapping_id=5), 9) is None
+    assert without.fingerprint_parts(9) == () != of["trino"].fingerprint_parts(9)
+
+
 def test_lists_and_maps_have_logical_types_for_daft():
     columns = [column(1, "list"), column(2, "map", parent=1), column(3, "int64", parent=2)]
     for client in CLIENTS:
@@ -182,6 +217,7 @@ def test_a_column_that_is_its_own_parent_ends_nothing():
         (["int64"], CLIENTS, ""),
         (["uint8", "json"], {"spark"}, "unsigned integers are signed where that changes no value"),
         (["timestamp_ms"], {"flink"}, "times in milliseconds have no statistics"),
+        (["float32", "float64"], {"trino"}, ""),
         (["uuid"], {"spark"}, "UUIDs have no statistics and no bounds"),
         (
             ["uuid", "timestamp_ms", "json"],

@@ -45,6 +45,8 @@ CONVERTED_TYPES = frozenset(("daft",))
 files have logical types, too."""
 MILLISECONDS = frozenset(("flink", "spark"))
 """They misread statistics in milliseconds: the files have no statistics of these columns."""
+PROMOTED_FLOATS = frozenset(("trino",))
+"""They fail over statistics of FLOAT in a column that is DOUBLE: the files have none there."""
 UNORDERED = frozenset(("spark",))
 """They compare UUIDs as signed numbers: files and manifests have no bounds of these columns."""
 WITHOUT_IDS = DEFAULTS - {"trino"} | {"pyiceberg"}
@@ -63,6 +65,7 @@ ANY = frozenset().union(
         ANNOTATED_JSON,
         CONVERTED_TYPES,
         MILLISECONDS,
+        PROMOTED_FLOATS,
     ),
     *(UNORDERED, WITHOUT_IDS, CAST_INTEGERS),
 )
@@ -78,6 +81,7 @@ GROUP_TYPES = frozenset(("list", "map"))
 JSON_TYPES = frozenset(("json",))
 MILLISECOND_TYPES = frozenset(("timestamp_ms",))
 UNORDERED_TYPES = frozenset(("uuid",))
+FLOAT, DOUBLE = "float32", "float64"
 
 
 class TableChanges(NamedTuple):
@@ -123,6 +127,8 @@ class Adaptation(NamedTuple):
     """The texts that its path has for columns, by column_id."""
     has_plain_milliseconds: bool = False
     """Columns in milliseconds have no statistics in it."""
+    doubles: tuple[int, ...] = ()
+    """The columns that have no statistics in it if they are FLOAT there, by column_id."""
 
 
 class ShownFile(NamedTuple):
@@ -197,10 +203,17 @@ class Adaptations:
         """The forms of the columns that are in paths, by column_id."""
         self._without_ids = bool(WITHOUT_IDS.intersection(clients))
         self._milliseconds = bool(MILLISECONDS.intersection(clients))
+        doubles = _doubles(columns) if PROMOTED_FLOATS.intersection(clients) else {}
+        floats = {column.column_id for column in columns if column.column_type == FLOAT}
+        self._promoted = {id_: begin for id_, begin in doubles.items() if id_ in floats}
+        # Of what somebody has added only the file itself says whether it has FLOAT.
+        stored = set(chain.from_iterable(of.values() for of in added_files.mappings.paths.values()))
+        self._doubles = {id_: begin for id_, begin in doubles.items() if id_ in stored}
         self._names = lru_cache(maxsize=1024)(self._names_at)
         self._of_own = lru_cache(maxsize=1024)(self._own_adaptation)
-        # Files of the snapshot that added a column may lack it.
-        self._borns = [*sorted({shown.born for shown in self._shown}), math.inf]
+        # Files of the snapshot that added a column may lack it, or have it in its former type.
+        borns = {shown.born for shown in self._shown} | {*self._promoted.values()}
+        self._borns = [*sorted(borns), math.inf]
 
     def __eq__(self, other: object) -> bool:
         """Whether files get the same changes."""
@@ -210,13 +223,14 @@ class Adaptations:
 
     @property
     def _key(self) -> tuple[object, ...]:
-        of_added = (self._added_files, self._milliseconds) if self.adapts_added else ()
-        return self._shown, self._by_snapshot, self.tells_since, of_added
+        own = self._milliseconds, self._doubles
+        of_added = (self._added_files, *own) if self.adapts_added else ()
+        return self._shown, self._by_snapshot, self.tells_since, self._promoted, of_added
 
     @property
     def are_some(self) -> bool:
         """Whether any file is changed."""
-        return bool(self._shown or self._by_snapshot or self.adapts_added)
+        return bool(self._shown or self._by_snapshot or self._promoted or self.adapts_added)
 
     @property
     def last_changed(self) -> float:
@@ -228,7 +242,7 @@ class Adaptations:
     def adapts_added(self) -> bool:
         """Whether files that somebody has added are changed."""
         return bool(self._added_files.mappings.paths) and bool(
-            self._without_ids or self._shown or self._by_snapshot
+            self._without_ids or self._shown or self._by_snapshot or self._doubles
         )
 
     def adaptation_at(self, file: DataFile, snapshot_id: int) -> Adaptation | None:
@@ -255,14 +269,22 @@ class Adaptations:
                 begin, fields[column_id] = of_path
                 since = max(since, begin)
         names = self._names(mapping_id, file.begin_snapshot)
-        own = (names, in_path, self._milliseconds)
+        doubles = _begun(self._doubles, snapshot_id)
+        doubles = {id_: begin for id_, begin in doubles.items() if id_ in stored}
+        since = max([since, *doubles.values()])
+        own = (names, in_path, self._milliseconds, (*sorted(doubles),))
         return Adaptation(since, (*fields.values(),), changes, *own)
 
     def _own_adaptation(self, first_born: float, snapshot_id: int) -> Adaptation | None:
         """The changes in DuckLake's own files that may lack the columns from a snapshot on."""
         lacking = (shown for shown in self._shown if shown.born >= first_born)
         since, fields, changes = self._changed(lacking, snapshot_id)
-        return Adaptation(since, (*fields.values(),), changes) if fields or changes else None
+        promoted = _begun(self._promoted, snapshot_id)
+        promoted = {id_: begin for id_, begin in promoted.items() if begin >= first_born}
+        if not (fields or changes or promoted):
+            return None
+        since = max([since, *promoted.values()])
+        return Adaptation(since, (*fields.values(),), changes, doubles=(*sorted(promoted),))
 
     def _changed(
         self, lacking: Iterable[_Shown], snapshot_id: int
@@ -297,13 +319,16 @@ class Adaptations:
 
     def fingerprint_parts(self, snapshot_id: int) -> tuple[object, ...]:
         """The changes at a snapshot, for a fingerprint; empty if there are none."""
-        added = ("added files",) if self.adapts_added else ()
+        doubles = sorted(_begun(self._doubles, snapshot_id))
+        added = ("added files", *doubles) if self.adapts_added else ()
         if not self.changed_at(snapshot_id):
             return added
         since = ("since",) if self.tells_since else ()
         has_defaults, has_nulls = self._added_at(snapshot_id)
         nulls = ("NULL",) if has_nulls else ()
-        return (has_defaults, *self.changes_at(snapshot_id), *added, *since, *nulls)
+        promoted = self.promoted_floats_at(snapshot_id)
+        floats = ("FLOAT", *sorted(promoted)) if promoted else ()
+        return (has_defaults, *self.changes_at(snapshot_id), *added, *since, *nulls, *floats)
 
     def described_at(self, snapshot_id: int) -> str:
         """The changes at a snapshot in words; empty if there are none."""
@@ -314,6 +339,8 @@ class Adaptations:
         words += [text for name, text in WORDS.items() if getattr(changes, name)]
         if {*changes.without_statistics} - {*changes.without_bounds}:
             words.append("times in milliseconds have no statistics")
+        if self.promoted_floats_at(snapshot_id):
+            words.append("columns that became DOUBLE have no statistics where they are FLOAT")
         if self.adapts_added:
             words.append("files that were added have field ids and the columns in their paths")
         return "; ".join(words)
@@ -332,6 +359,10 @@ class Adaptations:
         begun = (pair for pair in reversed(self._by_snapshot) if pair[0] <= snapshot_id)
         return next(begun, (0, NOTHING))
 
+    def promoted_floats_at(self, snapshot_id: int) -> frozenset[int]:
+        """The columns without statistics in files that have them as FLOAT, by column_id."""
+        return frozenset(_begun(self._promoted, snapshot_id))
+
     @property
     def filled_in(self) -> frozenset[int]:
         """All columns that files get if they lack them."""
@@ -340,9 +371,11 @@ class Adaptations:
     def changed_at(self, snapshot_id: int) -> int:
         """The last snapshot, up to this one, at which any file may have changed; 0: none."""
         defaults = (shown.snapshot_id for shown in self._shown)
-        ids = chain(defaults, (begin for begin, _ in self._by_snapshot))
+        begins = (begin for begin, _ in self._by_snapshot)
+        ids = chain(defaults, begins, self._promoted.values())
         if self.adapts_added:
-            ids = chain(ids, (begin for forms in self._in_path.values() for begin, *_ in forms))
+            of_paths = (begin for forms in self._in_path.values() for begin, *_ in forms)
+            ids = chain(ids, of_paths, self._doubles.values())
         return max((id_ for id_ in ids if id_ <= snapshot_id), default=0)
 
 
@@ -402,6 +435,21 @@ def _forms_of(column_id: int, schemas: Schemas) -> Iterator[tuple[int, str, Prim
             if field.type != type_:
                 name, type_ = name or field.name, field.type
                 yield begin, name, field.type
+
+
+def _doubles(columns: Iterable[Column]) -> dict[int, int]:
+    """The columns that are or were DOUBLE, and the snapshot since which each has been, by
+    column_id."""
+    begins: dict[int, int] = {}
+    for column in columns:
+        if column.column_type == DOUBLE:
+            begin = begins.get(column.column_id, column.begin_snapshot)
+            begins[column.column_id] = min(begin, column.begin_snapshot)
+    return begins
+
+
+def _begun(begins: Mapping[int, int], snapshot_id: int) -> dict[int, int]:
+    return {id_: begin for id_, begin in begins.items() if begin <= snapshot_id}
 
 
 def _with_default(

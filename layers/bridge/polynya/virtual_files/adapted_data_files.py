@@ -131,6 +131,7 @@ class AdaptedDataFiles(FileKind):
             has_logical_types=changes.logical_types > 0,
             without_statistics=changes.without_statistics,
             has_plain_milliseconds=adaptation.has_plain_milliseconds,
+            doubles=adaptation.doubles,
         )
 
 

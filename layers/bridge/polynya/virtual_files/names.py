@@ -397,6 +397,12 @@ class VirtualFileNames:
         """The changes in all data files of DuckLake at a snapshot, besides added columns."""
         return self._adaptations.changes_at(snapshot_id) if self._adaptations else NOTHING
 
+    def promoted_floats_at(self, snapshot_id: int) -> frozenset[int]:
+        """As `Adaptations.promoted_floats_at`."""
+        return (
+            self._adaptations.promoted_floats_at(snapshot_id) if self._adaptations else frozenset()
+        )
+
     @property
     def adapts_added(self) -> bool:
         """Whether files that somebody has added are changed for clients."""
@@ -441,8 +447,10 @@ class VirtualFileNames:
         ]
         in_path = adaptation.in_path, adaptation.has_plain_milliseconds
         of_added = () if names is None else (sorted(names.items()), *in_path)
+        floats = (adaptation.doubles,) if adaptation.doubles else ()
         digest = fingerprint(
-            *self._origin, self._data_location(file), *sizes, columns, *changes, *of_added
+            *(*self._origin, self._data_location(file), *sizes, columns),
+            *(*changes, *of_added, *floats),
         )
         return self._name(DATA_FILE, (size, file.data_file_id, adaptation.snapshot_id), digest)
 

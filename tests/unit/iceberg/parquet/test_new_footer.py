@@ -469,6 +469,23 @@ def test_a_column_without_statistics_gives_no_way_to_pass_over_rows(version):
     assert pq.read_table(io.BytesIO(new)).equals(pq.read_table(io.BytesIO(file)))
 
 
+def test_a_float_that_became_double_has_no_statistics_and_a_double_has():
+    out = io.BytesIO()
+    table = pa.table({name: pa.array([0.5, 9], type_) for name, type_ in FLOATS.items()})
+    pq.write_table(with_ids(table), out, write_page_index=True)
+    file = out.getvalue()
+    start = len(file) - footer_length(file)
+    new = new_footer(file[start:-TAIL], start, FooterChanges(doubles=(50, 51)))
+    changed_file = file[:start] + new.tail(new.size)
+    group = pq.read_metadata(io.BytesIO(changed_file)).row_group(0)
+    without = [n for n in range(3) if not group.column(n).is_stats_set]
+    assert without == [n for n in range(3) if not group.column(n).has_column_index] == [0]
+    assert pq.read_table(io.BytesIO(changed_file)).equals(pq.read_table(io.BytesIO(file)))
+
+
+FLOATS = {"promoted": pa.float32(), "written_later": pa.float64(), "of_float": pa.float32()}
+
+
 def test_the_bloom_filter_of_a_column_without_statistics_is_gone(tmp_path):
     path = tmp_path / "bloom.parquet"
     with duckdb.connect() as con:

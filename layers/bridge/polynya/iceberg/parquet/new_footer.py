@@ -73,7 +73,7 @@ NULL_COUNT, MAX_VALUE = 3, 5
 COLUMN_INDEX = 1
 """The field of SortingColumn that has the number of a leaf column."""
 
-OPTIONAL, BOOLEAN, INT32, UNCOMPRESSED = 1, 0, 1, 0
+OPTIONAL, BOOLEAN, INT32, FLOAT, UNCOMPRESSED = 1, 0, 1, 4, 0
 PLAIN, PLAIN_DICTIONARY, RLE, RLE_DICTIONARY = 0, 2, 3, 8
 DATA_PAGE, DICTIONARY_PAGE = 0, 2
 PAGE_TYPE, UNCOMPRESSED_PAGE_SIZE, PAGE_SIZE = 1, 2, 3
@@ -155,6 +155,8 @@ class FooterChanges:
     """The field ids of columns whose statistics, page indexes and Bloom filters are left out."""
     has_plain_milliseconds: bool = False
     """Leave them out also for all columns in milliseconds."""
+    doubles: Collection[int] = ()
+    """Leave them out also for columns with these ids that are FLOAT in the file."""
     names: Mapping[Path, Named] | None = None
     """Ids and names for all columns of a file that has no field ids of the table; it loses columns
     without an entry. None: it keeps its own."""
@@ -363,7 +365,7 @@ def new_footer(footer: bytes, start: int, changes: FooterChanges) -> NewFooter:
             _add_logical_types(elements)
         if changes.has_strings:
             _change_json(elements)
-        if changes.without_statistics or changes.has_plain_milliseconds:
+        if changes.without_statistics or changes.has_plain_milliseconds or changes.doubles:
             _remove_statistics(elements, groups, changes)
         file[SCHEMA] = listed(STRUCT, root.elements())
         pages: list[bytes] = []
@@ -714,7 +716,10 @@ def _remove_statistics(
 ) -> None:
     """Remove all by which readers could skip row groups or pages by the values of some columns."""
     for place, element in enumerate(_leaves(elements)):
-        is_named = FIELD_ID in element and element[FIELD_ID].value in changes.without_statistics
+        field_id = element[FIELD_ID].value if FIELD_ID in element else None
+        is_named = field_id in changes.without_statistics or (
+            field_id in changes.doubles and element[TYPE].value == FLOAT
+        )
         if not is_named and not (changes.has_plain_milliseconds and _has_milliseconds(element)):
             continue
         for group in groups:
