@@ -211,7 +211,7 @@ iceberg-go: setup #: iceberg-go writes; Go 1.25, 2 GB of modules (ten minutes)
 
 killed-programs: setup .cache/engines/dlt/.ready .cache/engines/chdb/.ready #: dlt, iceberg-go, Sling and ClickHouse write while the server is killed; Go 1.25, Java 17, 3 GB (half an hour)
 	@$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --upgrade --target .cache/engines/sling sling-linux-amd64==1.4.11
-	@$(BIN)/python -m pytest -s tests/engines/programs/killed.py $(ARGS)
+	@$(BIN)/python -m pytest -s tests/engines/programs/killed.py tests/engines/programs/clickhouse.py $(ARGS)
 
 # Those clients want other versions of pyarrow: they have an environment of their own.
 .venv-matrix/.ready: tests/matrix/requirements.txt

@@ -22,7 +22,7 @@ from tests.support.servers.killing import POINTS, Killing
 from tests.support.servers.restarted import Server
 from tests.support.writes.altered import newest
 from tests.support.writes.sinks import FAILURES, Rows, Sink
-from tests.support.writes.writable import EMPTY, judging, set_up_writes
+from tests.support.writes.writable import EMPTY, client_of, judging, set_up_writes
 
 SCHEMA = Schema(NestedField(1, "id", IntegerType()), NestedField(2, "s", StringType()))
 
@@ -46,7 +46,7 @@ class Catalog:
 
 
 class Polynya(Catalog):
-    """A lake that `polynya serve` serves, read by native DuckLake."""
+    """A lake that `polynya serve` serves, read by native DuckLake, and by PyIceberg the same."""
 
     def __init__(self, lake: Lakes, s3_endpoint: str, folder: Path, delivery: str) -> None:
         self._lake = set_up_writes(lake.write("killed_often", EMPTY))
@@ -61,7 +61,10 @@ class Polynya(Catalog):
         return newest(self._lake)
 
     def rows(self):
-        return self._query("SELECT id, s::VARCHAR FROM lake.main.t ORDER BY ALL")
+        rows = self._query("SELECT id, s::VARCHAR FROM lake.main.t ORDER BY ALL")
+        with closing(client_of(self.bridge)) as client:
+            assert scanned(client) == rows
+        return rows
 
     def _query(self, sql: str) -> Rows:
         with judging(self._lake, self._s3_endpoint) as judge:
@@ -89,14 +92,19 @@ class Fixture(Catalog):
 
     def rows(self):
         with self._client() as client:
-            table = client.load_table("main.t").scan(selected_fields=("id", "s")).to_arrow()
-        return sorted((row["id"], str(row["s"])) for row in table.to_pylist())
+            return scanned(client)
 
     @contextmanager
     def _client(self) -> Iterator[RestCatalog]:
         s3 = s3_properties(self.bridge.s3_endpoint)
         with closing(RestCatalog("c", uri=self.server.uri, **s3)) as client:
             yield client
+
+
+def scanned(client: RestCatalog) -> Rows:
+    """The rows that PyIceberg reads."""
+    table = client.load_table("main.t").scan(selected_fields=("id", "s")).to_arrow()
+    return sorted((row["id"], str(row["s"])) for row in table.to_pylist())
 
 
 def kill_often(catalog: Catalog, kind: type[Sink], s3_endpoint: str, times: int) -> None:
@@ -152,10 +160,13 @@ def _restart(server: Any, proxy: Killing) -> None:
 
 def _go_on(sink: Sink, number: int, outcomes: Counter[str]) -> None:
     """Write the batch again, unless it is there. On a busy machine this can fail, too."""
+    errors = []
     for _ in range(5):
-        with suppress(*FAILURES):
+        try:
             if not sink.has_landed(number):
                 sink.write(number)
             return
-        outcomes["failed again"] += 1
-    raise AssertionError("no try succeeded")
+        except FAILURES as error:
+            errors.append(str(error))
+            outcomes["failed again"] += 1
+    raise AssertionError(f"no try succeeded: {errors[-1]}")
