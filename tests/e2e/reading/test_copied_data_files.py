@@ -79,8 +79,11 @@ def copied_objects(s3, one) -> dict[str, object]:
 def test_clients_read_copies_of_the_files_that_lack_the_default(served, one, moto, s3):
     with opened(served, moto) as client, closing(native.open(one, moto)) as truth:
         expected = truth.rows("main", "large")
-        assert client.rows("main", "large").cast(expected.schema).sort_by("i").equals(
-            expected.sort_by("i")
+        assert (
+            client.rows("main", "large")
+            .cast(expected.schema)
+            .sort_by("i")
+            .equals(expected.sort_by("i"))
         )
         shown = data_files(client, "large")
     copied = {location: size for location, size in shown.items() if "/data-file-" in location}
