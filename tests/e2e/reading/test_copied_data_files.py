@@ -10,6 +10,7 @@ import pytest
 import requests
 from polynya.storage import copies
 from polynya_local.clients import native, pyiceberg
+from polynya_local.processes.serving import serving
 
 from tests.support.servers.in_process import bridge
 
@@ -28,6 +29,12 @@ ALTER TABLE large ADD COLUMN country VARCHAR DEFAULT 'DE';
 INSERT INTO large VALUES (-2, 'new', 'FR');
 """
 SETTINGS = {"CLIENTS": "spark", "COPY_DATA_FILES": "yes"}
+ONE_VALUE = """
+ATTACH 'ducklake:{{CATALOG}}' AS lake (DATA_PATH '{{DATA_PATH}}', DATA_INLINING_ROW_LIMIT 0);
+USE lake;
+CALL lake.set_option('parquet_compression', 'uncompressed');
+"""
+"""Of tables with one value, whose length determines that of the file."""
 
 
 @pytest.fixture(scope="module")
@@ -132,3 +139,85 @@ def test_without_the_setting_files_stay_as_they_are(lake, moto, s3):
     assert refused.status_code == 400
     assert "COPY_DATA_FILES" in refused.json()["error"]["message"]
     assert copied_objects(s3, plain) == {}
+
+
+def tables_of(lengths: list[int]) -> str:
+    """A script with a table for each length of its value."""
+    sql = "".join(
+        f"""
+CREATE TABLE t{number}(s VARCHAR);
+INSERT INTO t{number} SELECT repeat('x', {length});
+ALTER TABLE t{number} ADD COLUMN country VARCHAR DEFAULT 'DE';"""
+        for number, length in enumerate(lengths)
+    )
+    return ONE_VALUE + sql
+
+
+def starts(lake) -> list[int]:
+    """Where the footer of each file begins."""
+    rows = lake.database.run(
+        "SELECT file_size_bytes - footer_size - 8 FROM ducklake_data_file ORDER BY data_file_id"
+    )
+    return [start for (start,) in rows]
+
+
+@pytest.mark.slow
+def test_files_around_the_smallest_part(lake, moto, s3, monkeypatch):
+    """Below it a file is put whole; above it S3 copies one part, or several of a large file."""
+    monkeypatch.setattr(copies, "PART", 2 * copies.SMALLEST_PART)
+    length = 5 * MIB
+    [start] = starts(lake.write("one_value", tables_of([length])))
+    targets = [copies.SMALLEST_PART + more for more in (-1, 0, 1, 7 * MIB)]
+    one = lake.write("four_values", tables_of([length + target - start for target in targets]))
+    assert starts(one) == targets
+    parts = {}
+    with (
+        bridge(one, moto, delivery="materialize", settings=SETTINGS) as served,
+        opened(served, moto) as client,
+        closing(native.open(one, moto)) as truth,
+    ):
+        for number, target in enumerate(targets):
+            name = f"t{number}"
+            assert client.rows("main", name).to_pylist() == truth.rows("main", name).to_pylist()
+            [location] = data_files(client, name)
+            etag = s3.head_object(**place(location))["ETag"].strip('"')
+            # Of an object that was uploaded in parts it ends with their number.
+            parts[target] = int(etag.partition("-")[2] or 0)
+    assert list(parts.values()) == [0, 2, 2, 3]
+
+
+@pytest.mark.slow
+def test_a_plan_names_copies_that_are_there(lake, moto, s3):
+    """Also if the table was not loaded."""
+    one = lake.write("planned_copies", SCRIPT)
+    with bridge(one, moto, delivery="materialize", settings=SETTINGS) as served:
+        uri = f"{served.catalog_uri}/v1/lake/namespaces/main/tables/large/plan"
+        answer = requests.post(uri, json={}, timeout=60)
+    files = [task["data-file"] for task in answer.json()["file-scan-tasks"]]
+    copied = [file for file in files if "/data-file-" in file["file-path"]]
+    assert len(copied) == 2
+    for file in copied:
+        head = s3.head_object(**place(file["file-path"]))
+        assert head["ContentLength"] == file["file-size-in-bytes"]
+
+
+@pytest.mark.slow
+def test_other_files_are_read_if_one_is_gone(lake, moto, s3):
+    one = lake.write("gone_copies", SCRIPT)
+    [(path,)] = one.database.run(
+        "SELECT f.path FROM ducklake_data_file AS f JOIN ducklake_table AS t USING (table_id) "
+        "WHERE t.table_name = 'large' AND f.record_count = 1 ORDER BY f.data_file_id LIMIT 1"
+    )
+    s3.delete_object(**place(f"{one.data_path.rstrip('/')}/main/large/{path}"))
+    settings, options = {"CLIENTS": "spark"}, ("--copy-data-files",)
+    with (
+        serving(one.database.url, moto, settings=settings, options=options) as served,
+        opened(served, served.s3_endpoint) as client,
+    ):
+        sizes = data_files(client, "large")
+        assert len(copied_objects(s3, one)) == 1
+        assert len([location for location in sizes if "/data-file-" in location]) == 2
+        table = client._catalog.load_table("main.large")
+        assert table.scan("i >= 0").to_arrow().num_rows == 80000
+        with pytest.raises(FileNotFoundError):
+            table.scan("i = -1").to_arrow()
