@@ -174,7 +174,8 @@ def settings(environ: Mapping[str, str], is_export: bool, snapshots: int | None)
         return PublishSettings(
             files, file_cache.resolve_bucket(StorageSettings.from_env(environ), storage.clients())
         )
-    job |= {"VIRTUAL_PREFIX": EXPORT_PREFIX}
+    # Nobody makes files of an exported table when they are read.
+    job |= {"VIRTUAL_PREFIX": EXPORT_PREFIX, "CLIENTS": "none"}
     job |= {"SNAPSHOT_LIMIT": str(snapshots)} if snapshots else {}
     return PublishSettings(FileSettings.from_env({**environ, **job}), None)
 
