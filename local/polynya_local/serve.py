@@ -221,9 +221,17 @@ def serve(
             show_default="all",
             help="Make up for the faults of these clients, such as spark,trino; all; or none: data "
             "files that they misread, or over which they fail, have another footer when they are "
-            "read. With materialize, all does nothing.",
+            "read. With materialize, only if --copy-data-files is given.",
         ),
     ] = None,
+    copy_data_files: Annotated[
+        bool,
+        typer.Option(
+            "--copy-data-files",
+            help="With materialize, let S3 copy the data files that --clients changes when a table "
+            "is loaded: it stores them twice.",
+        ),
+    ] = False,
     writes: Annotated[
         bool,
         typer.Option(
@@ -326,9 +334,14 @@ def serve(
         check_hidden_types(hidden_types)
     except PolynyaError as error:
         raise typer.BadParameter(str(error), param_hint="--hide-type") from None
+    if copy_data_files and delivery != lake_options.Delivery.MATERIALIZE:
+        message = "data files are changed when they are read, unless --delivery is materialize"
+        raise typer.BadParameter(message, param_hint="--copy-data-files")
+    copies = copy_data_files or os.environ.get("COPY_DATA_FILES") == "yes"
     named_clients = clients or os.environ.get("CLIENTS") or "all"
     try:
-        clients_of(named_clients, delivery.value)
+        can_adapt = copies or delivery == lake_options.Delivery.OBJECT_LAMBDA
+        clients_of(named_clients, can_adapt=can_adapt)
     except PolynyaError as error:
         raise typer.BadParameter(str(error), param_hint="--clients") from None
     try:
@@ -381,6 +394,7 @@ def serve(
         virtual_bucket=virtual_bucket,
         hidden_types=hidden_types,
         clients=named_clients,
+        copy_data_files=copies,
         writes=writes,
         cache=cache,
         workers=workers,

@@ -59,6 +59,8 @@ class Options:
     hidden_types: tuple[str, ...]
     clients: str
     """As the setting CLIENTS."""
+    copy_data_files: bool
+    """S3 copies the data files that are changed for these clients, with `materialize`."""
     writes: bool
     cache: Path
     """The folder of generated files, of all lakes."""
@@ -270,6 +272,7 @@ def _settings(
         "BUILD_SECONDS": environ.get("BUILD_SECONDS") or "3600",
         "HIDDEN_TYPES": ",".join(options.hidden_types),
         "CLIENTS": options.clients,
+        "COPY_DATA_FILES": "yes" if options.copy_data_files else "no",
         "WRITES": "yes" if options.writes else "no",
         "OBJECT_LAMBDA_ENDPOINT": s3_uri,
     }

@@ -190,6 +190,7 @@ def as_deployed(
         "CacheBucket.Arn": f"arn:aws:s3:::{settings.get('CACHE_BUCKET', '')}",
         "PolicyObject": _policy_object(settings.get("AUTHORIZATION", "")),
         "Writes": settings.get("WRITES", "no"),
+        "CopyDataFiles": settings.get("COPY_DATA_FILES", "no"),
         "LakeFiles": ",".join(f"arn:aws:s3:::{bucket}/*" for bucket in lake_buckets),
     }
     if settings.get("LAKES"):

@@ -9,8 +9,10 @@ import sys
 from contextlib import closing
 from dataclasses import replace
 from functools import cache
+from io import BytesIO
 
 import boto3
+import fastavro
 import pytest
 from polynya.catalog.lakes import open_database
 from polynya.catalog.reader import Catalog
@@ -117,6 +119,29 @@ def functions(lake, environ: dict[str, str], **options: bool) -> dict[str, bytes
 def published(lake, environ: dict[str, str], **options):
     schema = getattr(lake, "metadata_schema", "public")
     return publish(database=lake.database.url, metadata_schema=schema, environ=environ, **options)
+
+
+@pytest.mark.slow
+def test_data_files_that_are_changed_for_clients_are_copied_too(lake, bucket):
+    one, copies = lake("22"), bucket | {"CLIENTS": "all", "COPY_DATA_FILES": "yes"}
+    expected = functions(one, copies)
+    of_data = {key for key in expected if "/data-file-" in key}
+    published(one, copies)
+    found = objects(copies)
+    assert of_data and {key: found[key] for key in expected} == expected
+    for key in of_data:
+        s3().delete_object(Bucket=bucket["VIRTUAL_BUCKET"], Key=key)
+    published(one, copies)
+    assert objects(copies) == found
+
+
+@pytest.mark.slow
+def test_an_exported_table_names_the_lake_s_own_data_files(lake, bucket, tmp_path):
+    settings = bucket | {"CLIENTS": "all", "COPY_DATA_FILES": "yes"}
+    published(lake("22"), settings, export=str(tmp_path))
+    manifests = [BytesIO(path.read_bytes()) for path in tmp_path.rglob("data-*.avro")]
+    files = [entry["data_file"]["file_path"] for one in manifests for entry in fastavro.reader(one)]
+    assert files and not any("/data-file-" in file for file in files)
 
 
 @pytest.mark.parametrize("number", LAKES)

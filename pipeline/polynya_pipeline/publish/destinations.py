@@ -10,6 +10,7 @@ from polynya.ducklake.rows.objects import Schema, Table
 from polynya.runtime.errors import NoSuchKey
 from polynya.runtime.settings import FileSettings, StorageSettings
 from polynya.storage import file_cache
+from polynya.storage.bucket_store import DeliveryBucket
 from polynya.storage.file_cache import Store
 from polynya.storage.objects import ObjectReader, object_reader
 from polynya.storage.s3_locations import bucket_and_key, is_s3
@@ -77,7 +78,14 @@ class Destination:
         """What the files are built with; `files` is their cache."""
         # The functions read files in S3 only, and tables that they refuse are not published.
         reader = EXPORT_READER if self.is_export else object_reader(storage.clients())
-        return BuildContext(self.settings, self.location, files, reader)
+        return BuildContext(self.settings, self.location, files, reader, self._bucket())
+
+    def _bucket(self) -> DeliveryBucket | None:
+        """The bucket that clients read; None: they read another store."""
+        if self.storage is None or not self.storage.is_materialized:
+            return None
+        bucket = self.storage.virtual_bucket
+        return DeliveryBucket(file_cache.bucket_store(bucket, storage.clients()))
 
     def _store(self) -> Store:
         if self.storage is None:
@@ -142,6 +150,12 @@ class PublishSettings:
     storage: StorageSettings | None
     """None for an export."""
 
+    @property
+    def copies_data_files(self) -> bool:
+        """Whether data files that are changed for clients are objects of their own."""
+        storage = self.storage
+        return storage is not None and storage.is_materialized and storage.copy_data_files
+
 
 def settings(environ: Mapping[str, str], is_export: bool, snapshots: int | None) -> PublishSettings:
     """Read the settings of a job.
@@ -160,7 +174,8 @@ def settings(environ: Mapping[str, str], is_export: bool, snapshots: int | None)
         return PublishSettings(
             files, file_cache.resolve_bucket(StorageSettings.from_env(environ), storage.clients())
         )
-    job |= {"VIRTUAL_PREFIX": EXPORT_PREFIX}
+    # Nobody makes files of an exported table when they are read.
+    job |= {"VIRTUAL_PREFIX": EXPORT_PREFIX, "CLIENTS": "none"}
     job |= {"SNAPSHOT_LIMIT": str(snapshots)} if snapshots else {}
     return PublishSettings(FileSettings.from_env({**environ, **job}), None)
 

@@ -37,6 +37,7 @@ from .steps import (
     Registrar,
     Selected,
     build_in_executor,
+    copy_data_files,
     find_missing_lists,
     plan_in_driver,
     plan_in_executor,
@@ -173,6 +174,9 @@ class _Publication:
         work = self._tasks(snapshot, tables, steps.build_parts)
         if self.writes:
             self._build_manifests(work, tables)
+            if self.settings.copies_data_files:
+                with self.reporter.stage("Copying data files"):
+                    self._run_for_each(copy_data_files, tables)
             with self.reporter.stage("Writing lists and metadata"):
                 self._run_for_each(write_lists, tables)
         return tables

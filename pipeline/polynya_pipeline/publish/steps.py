@@ -6,8 +6,10 @@
 3. `plan_in_executor`, `plan_in_driver`: which manifests these lists refer to; executors query them
    if they can.
 4. `build_in_executor`: builds the missing manifests, and the files that these refer to.
-5. `write_lists`: writes the missing lists, and after them the metadata document that leads to them.
-6. `Registrar`: registers the tables in AWS's Glue catalog, and removes those that are gone.
+5. `copy_data_files`: lets S3 copy the data files that are changed for clients, if the settings say
+   so.
+6. `write_lists`: writes the missing lists, and after them the metadata document that leads to them.
+7. `Registrar`: registers the tables in AWS's Glue catalog, and removes those that are gone.
 """
 
 import json
@@ -22,6 +24,8 @@ from polynya.ducklake import queries
 from polynya.ducklake.rows.objects import Lake, Schema, Table
 from polynya.iceberg.avro.manifests import manifest_paths
 from polynya.storage.s3_locations import is_s3
+from polynya.virtual_files.adapted_data_files import AdaptedDataFiles
+from polynya.virtual_files.manifests import DataManifests
 from polynya.virtual_files.names import GENERATOR, Manifest, Name, parse
 from polynya.virtual_files.virtual_files import VirtualTable
 
@@ -192,6 +196,7 @@ def find_missing_lists(table: PublishedTable) -> None:
         if body is not None
     }
     manifests = list(dict.fromkeys(name for names in listed.values() for name in names))
+    table.listed = manifests
     missing = set(table.files.missing(manifests))
     table.incomplete = [
         snapshot_id
@@ -210,6 +215,27 @@ def _name(table: PublishedTable, location: str) -> Name:
     prefix = table.destination.settings.virtual_prefix
     file_name = location.rpartition("/")[2]
     return parse(f"{prefix}/{table.history.table.table_uuid}/{GENERATOR}/{file_name}", prefix)
+
+
+MANIFESTS_AT_ONCE = 16
+
+
+def copy_data_files(table: PublishedTable) -> None:
+    """Copy the data files of all manifests that are changed for clients and not in the bucket that
+    clients read.
+
+    Raises:
+        Refused: a file cannot be changed.
+        Misconfigured, ServiceUnavailable: S3 does not copy them.
+    """
+    copies, manifests = table.files.files_of(AdaptedDataFiles), table.files.files_of(DataManifests)
+    referring = [n for n in table.manifests if n.kind == manifests.kind and manifests.may_refer(n)]
+    for start in range(0, len(referring), MANIFESTS_AT_ONCE):
+        keys = [table.key(name) for name in referring[start : start + MANIFESTS_AT_ONCE]]
+        bodies = filter(None, table.store.get_many(keys))
+        locations = [location for body in bodies for location in manifests.paths(body)]
+        names = dict.fromkeys(map(table.files.name_at, locations))
+        copies.copy_missing([name for name in names if name is not None])
 
 
 HINT = "version-hint.text"

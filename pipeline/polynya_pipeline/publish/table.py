@@ -45,6 +45,8 @@ class PublishedTable:
     """How many snapshots to publish, newest first; None: as many as are listed."""
     incomplete: list[int] = field(default_factory=list)
     """The snapshots whose list, or a manifest in it, is missing. Set by `find_missing_lists`."""
+    listed: list[Name] = field(default_factory=list)
+    """The manifests in the lists that exist. Set by `find_missing_lists`."""
     plans: dict[int, list[Manifest]] = field(default_factory=dict)
     """The manifests of the missing lists, by snapshot. Set by `record_plans`."""
 
@@ -87,6 +89,12 @@ class PublishedTable:
         snapshots = self.document.snapshots
         ids = list(dict.fromkeys(snapshot.sequence_number for snapshot in snapshots))
         return self.files.lists(ids[-self.snapshot_limit :] if self.snapshot_limit else ids)
+
+    @property
+    def manifests(self) -> list[Name]:
+        """The manifests in all lists to publish, each once."""
+        planned = (manifest.name for plan in self.plans.values() for manifest in plan)
+        return list(dict.fromkeys([*self.listed, *planned]))
 
     def key(self, name: Name) -> str:
         """The key of a file of this table."""

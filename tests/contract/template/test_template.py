@@ -390,8 +390,8 @@ def test_ranged_reads_and_heads_reach_the_function() -> None:
 @pytest.mark.parametrize(
     ("function", "settings", "others"),
     [
-        # With another delivery this function does not exist.
-        ("ObjectLambdaFunction", "ObjectLambdaSettings", {"Delivery"}),
+        # With another delivery this function does not exist, and this one copies nothing.
+        ("ObjectLambdaFunction", "ObjectLambdaSettings", {"Delivery", "CopyDataFiles"}),
         ("RestCatalogFunction", "CatalogSettings", set()),
         ("CommitsFunction", "CommitsSettings", set()),
     ],

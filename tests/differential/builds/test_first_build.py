@@ -26,9 +26,14 @@ class Server:
     """Both functions in this process, with small manifests."""
 
     def __init__(
-        self, lake, database: Database, delivery: str = "object-lambda", **file_settings
+        self,
+        lake,
+        database: Database,
+        delivery: str = "object-lambda",
+        environ: dict[str, str] | None = None,
+        **file_settings,
     ) -> None:
-        environ = {
+        environ = (environ or {}) | {
             "DATABASE_URL": lake.database.url,
             "VIRTUAL_BUCKET": "virtual",
             "DELIVERY": delivery,
@@ -97,3 +102,36 @@ def test_materialize_continues_the_build_with_each_loadtable(servers):
             assert refused < 200
     assert refused > 2
     assert found == whole.catalog.load_table(*TABLE)
+
+
+FILES = 2 * AT_A_TIME + 3
+SCRIPT = "\n".join(
+    (
+        "ATTACH 'ducklake:{{CATALOG}}' AS lake",
+        "  (DATA_PATH '{{DATA_PATH}}', DATA_INLINING_ROW_LIMIT 0);",
+        "USE lake;",
+        "CREATE TABLE pe(i INTEGER);",
+        *(f"INSERT INTO pe VALUES ({number});" for number in range(FILES)),
+        "ALTER TABLE pe ADD COLUMN country VARCHAR DEFAULT 'DE';",
+    )
+)
+COPIES = {"CLIENTS": "spark", "COPY_DATA_FILES": "yes", "SNAPSHOT_LIMIT": "1"}
+
+
+@pytest.mark.slow
+def test_copies_of_data_files_continue_with_each_loadtable(lake, moto, s3):
+    one = lake.write("first_copies", SCRIPT)
+    said = []
+    with closing(Database(one.database.url, one.metadata_schema)) as database:
+        hurried = Server(one, database, "materialize", COPIES, build_seconds=0)
+        while True:
+            try:
+                hurried.catalog.load_table(*TABLE)
+                break
+            except ServiceUnavailable as error:
+                said.append(str(error))
+                assert len(said) < 100
+    of_copies = [text for text in said if "copies of data files" in text]
+    left = [int(text.partition(" of ")[2].partition(" of ")[2].split()[0]) for text in of_copies]
+    assert left == [FILES, FILES - AT_A_TIME]
+    assert "polynya publish" in of_copies[0]

@@ -403,12 +403,13 @@ def test_a_locked_file_is_named_with_the_process_that_holds_it(tmp_path):
 
 def test_what_a_local_folder_cannot_do_is_refused(tmp_path):
     lake = file_lakes.empty("duckdb", tmp_path / "lake")
-    for option, words in (
-        ("--delivery=materialize", "local folder"),
-        ("--virtual-bucket=other", "--virtual-bucket names the bucket that --delivery materialize"),
+    for option, code, words in (
+        ("--delivery=materialize", 1, "local folder"),
+        ("--virtual-bucket=other", 1, "--virtual-bucket names the bucket that --delivery material"),
+        ("--copy-data-files", 2, "unless --delivery is materialize"),
     ):
         refused = CliRunner().invoke(app, ["serve", lake.address, option, "--port", "0"])
-        assert refused.exit_code == 1 and words in refused.stderr
+        assert refused.exit_code == code and words in " ".join(refused.stderr.split())
 
 
 @pytest.mark.slow

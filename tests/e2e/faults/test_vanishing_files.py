@@ -12,6 +12,7 @@ from io import BytesIO
 from random import Random
 from threading import Event
 from types import SimpleNamespace
+from typing import ClassVar
 
 import boto3
 import fastavro
@@ -25,6 +26,7 @@ from polynya.runtime.errors import Misconfigured, NoSuchKey
 from polynya.runtime.settings import SECONDS_PER_DAY, Config
 from polynya.storage.bucket_store import BucketStore, DeliveryBucket
 from polynya.storage.cache_store import CacheStore
+from polynya.storage.copies import SMALLEST_PART
 from polynya.storage.file_cache import FileCache, MemoryCache
 from polynya.storage.objects import object_reader
 from polynya.virtual_files.names import DATA_FILE, KINDS, parse
@@ -84,7 +86,7 @@ def backend(lake, moto):
 class Instance:
     """A process of a function, with its cache in memory."""
 
-    def __init__(self, backend, delivery: str, skew: float) -> None:
+    def __init__(self, backend, delivery: str, skew: float, **values: str) -> None:
         self.config = Config.from_env(
             {
                 "DATABASE_URL": backend.lake.database.url,
@@ -92,6 +94,7 @@ class Instance:
                 "DELIVERY": delivery,
                 "CACHE_TTL_DAYS": str(DAYS),
                 "CHUNK_FILES": "2",
+                **values,
             }
         )
         self.database = Database(self.config.database_url, "public")
@@ -124,12 +127,14 @@ class Shared(RuleBasedStateMachine):
     """The rules of both deliveries."""
 
     delivery: str
+    values: ClassVar[dict[str, str]] = {}
+    """Settings."""
     backend: SimpleNamespace
 
     @initialize()
     def begin(self) -> None:
         self.table = f"t{next(NUMBERS)}"
-        self.instances = [Instance(self.backend, self.delivery, 0)]
+        self.instances = [Instance(self.backend, self.delivery, 0, **self.values)]
         self.seen: dict[str, bytes] = {}
         self.backend.con.execute(f"CREATE TABLE {self.table}(i INTEGER, s VARCHAR)")
         for number in range(3):
@@ -146,7 +151,7 @@ class Shared(RuleBasedStateMachine):
     @rule(skew=st.sampled_from(SKEWS))
     def start(self, skew: float) -> None:
         if len(self.instances) < INSTANCES:
-            self.instances.append(Instance(self.backend, self.delivery, skew))
+            self.instances.append(Instance(self.backend, self.delivery, skew, **self.values))
 
     @rule(chance=CHANCES)
     def stop(self, chance: Random) -> None:
@@ -227,6 +232,15 @@ class Materialized(Shared):
             return None
 
 
+COPIES = {"CLIENTS": "all", "COPY_DATA_FILES": "yes"}
+
+
+class Copied(Materialized):
+    """Files that lack a column, which Daft misreads, are copied."""
+
+    values = COPIES
+
+
 class Cached(Shared):
     delivery = "object-lambda"
 
@@ -250,7 +264,9 @@ class Cached(Shared):
 
 
 @pytest.mark.parametrize("examples", [3, pytest.param(8, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("model", [Materialized, Cached])
+@pytest.mark.parametrize(
+    "model", [Materialized, Cached, pytest.param(Copied, marks=pytest.mark.slow)]
+)
 def test_files_of_a_loaded_table_can_be_read_after_any_loss(model, examples, backend):
     model.backend = backend
     run_state_machine_as_test(
@@ -290,8 +306,8 @@ def objects(backend, table_uuid: str) -> dict[str, float]:
 def instance(backend):
     opened = []
 
-    def open_one(skew: float = 0) -> Instance:
-        opened.append(Instance(backend, "materialize", skew))
+    def open_one(skew: float = 0, **values: str) -> Instance:
+        opened.append(Instance(backend, "materialize", skew, **values))
         return opened[-1]
 
     yield open_one
@@ -338,6 +354,34 @@ def test_old_objects_are_renewed_before_a_lifecycle_rule_expires_them(backend, t
     unchanged = {key for key in before if after[key] == before[key]}
     # Clients do not read summaries.
     assert unchanged == {key for key in before if key.endswith(".summary")}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("smallest", [1, SMALLEST_PART], ids=["large", "small"])
+def test_copies_of_data_files_are_renewed_too(backend, instance, monkeypatch, smallest):
+    """Also those that the newest snapshot does not have."""
+    monkeypatch.setattr("polynya.virtual_files.adapted_data_files.SMALLEST_PART", smallest)
+    table = f"t{next(NUMBERS)}"
+    backend.con.execute(f"CREATE TABLE {table}(i INTEGER, s VARCHAR)")
+    backend.con.execute(CHANGES[1].format(t=table))
+    backend.con.execute(f"ALTER TABLE {table} ADD COLUMN later INTEGER DEFAULT 42")
+    first = instance(**COPIES).catalog.load_table(("main",), table).body["metadata"]
+    uuid = first["table-uuid"]
+    before = {key: at for key, at in objects(backend, uuid).items() if "/data-file-" in key}
+    etags = {key: backend.s3.head_object(Bucket=BUCKET, Key=key)["ETag"] for key in before}
+    time.sleep(1.1)  # S3 has timestamps in seconds
+    instance((DAYS - 1) * SECONDS_PER_DAY, **COPIES).catalog.load_table(("main",), table)
+    assert before and before.items() <= objects(backend, uuid).items()
+    backend.con.execute(f"DELETE FROM {table}")
+    instance((DAYS + 1) * SECONDS_PER_DAY, **COPIES).catalog.load_table(("main",), table)
+    after = objects(backend, uuid)
+    assert all(after[key] > before[key] for key in before)
+    assert etags == {k: backend.s3.head_object(Bucket=BUCKET, Key=k)["ETag"] for k in before}
+    # Nobody renews what no listed snapshot has.
+    only_newest = {**COPIES, "SNAPSHOT_LIMIT": "1"}
+    time.sleep(1.1)
+    instance((DAYS + 1) * SECONDS_PER_DAY, **only_newest).catalog.load_table(("main",), table)
+    assert all(objects(backend, uuid)[key] == after[key] for key in before)
 
 
 def test_a_load_without_losses_sends_one_list_request(backend, table, instance):

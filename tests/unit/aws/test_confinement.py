@@ -208,3 +208,26 @@ def test_a_function_has_the_s3_permissions_of_its_role(
 
     assert invoked(handler, given(function, delivery)) == status
     s3.put_object(Bucket=bucket, Key="by whoever is no function", Body=b"")
+
+
+COPY = "polynya/00000000-0000-0000-0000-000000000000/g3/data-file-9-1-2-f.parquet"
+ENDED = [  # function, delivery, COPY_DATA_FILES, key, whether the function may end an upload to it
+    ("rest-catalog", "materialize", "yes", COPY, True),
+    ("rest-catalog", "materialize", "yes", COPY.replace("data-file", "rows"), False),
+    ("rest-catalog", "materialize", "yes", "lake/a", False),
+    ("rest-catalog", "materialize", "no", COPY, False),
+    ("rest-catalog", "object-lambda", "yes", COPY, False),
+    ("commits", "materialize", "yes", COPY, True),
+    ("commits", "materialize", "no", COPY, False),
+    ("object-lambda", "object-lambda", "yes", COPY, False),
+]
+
+
+@pytest.mark.parametrize(("function", "delivery", "copies", "key", "may"), ENDED)
+def test_what_copies_data_files_may_end_its_uploads(function, delivery, copies, key, may):
+    role = given(function, delivery, COPY_DATA_FILES=copies).role
+    place = {"Bucket": "data", "Key": key}
+    assert role.may("AbortMultipartUpload", place) is may
+    puts = delivery == "materialize" and key.startswith("polynya/")
+    assert role.may("UploadPartCopy", place) is puts
+    assert not role.may("DeleteObject", place)

@@ -46,6 +46,7 @@ def test_unset_settings_have_their_defaults():
             cache_table="",
             cache_bucket="",
             cache_ttl_days=7,
+            copy_data_files=False,
         ),
         database_url="postgresql://u:secret@h/d",
         database_credentials="",
@@ -94,6 +95,8 @@ VALUES = [
     ("CLIENTS", "none", frozenset()),
     ("CLIENTS", " Spark, trino ", frozenset({"spark", "trino"})),
     ("CLIENTS", "all", CLIENTS),
+    ("COPY_DATA_FILES", "yes", True),
+    ("COPY_DATA_FILES", "no", False),
     ("CUSTOM_PROPERTIES", "team, pii.*", frozenset({"team", "pii.*"})),
     ("FORMAT_VERSION_3", "always-shown", "always-shown"),
     ("VIEW_DIALECTS", "Spark, trino", frozenset({"spark", "trino"})),
@@ -135,6 +138,13 @@ def test_with_materialize_files_stay_as_they_are():
     assert config(CLIENTS="all", DELIVERY="materialize").files.clients == frozenset()
     with pytest.raises(Misconfigured, match="object-lambda"):
         config(CLIENTS="spark", DELIVERY="materialize")
+
+
+def test_with_materialize_files_are_changed_if_they_are_copied():
+    copied = {"DELIVERY": "materialize", "COPY_DATA_FILES": "yes"}
+    assert config(**copied).files.clients == frozenset()
+    assert config(CLIENTS="all", **copied).files.clients == CLIENTS
+    assert config(CLIENTS="spark", **copied).files.clients == {"spark"}
 
 
 def test_every_setting_is_a_field_and_has_a_case_above():
@@ -194,6 +204,7 @@ UNUSABLE = [
     ("INEXACT_COLUMNS", "show"),
     ("COLUMN_DEFAULTS", "null"),
     ("CLIENTS", "spark,presto"),
+    ("COPY_DATA_FILES", "true"),
     ("CLIENTS", "all,spark"),
     ("SCAN_PLANNING", "both"),
     ("WRITES", "Yes"),

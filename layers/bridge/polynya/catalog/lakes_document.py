@@ -32,7 +32,7 @@ OF_A_LAKE = frozenset(
         *("database_url", "database_credentials", "metadata_schema", "delivery"),
         *("virtual_bucket", "snapshot_limit", "build_seconds", "chunk_files", "hidden_types"),
         *("format_version_3", "inexact_columns", "column_defaults", "scan_planning", "writes"),
-        *("staging_location", "clients", "custom_properties", "view_dialects"),
+        *("staging_location", "clients", "copy_data_files", "custom_properties", "view_dialects"),
     )
 )
 """The settings that an entry of the document may have."""

@@ -220,6 +220,7 @@ def scan_answer(files: ScanFiles, task: PlanTask, *, is_first: bool = False) -> 
     page = [row.file for row in planned if row.place <= size.files]
     data_files = [*files.data_files(snapshot_id, page)]
     fitting = size.fitting([file.file_path for file in data_files])
+    files.put_data_files(snapshot_id, page[:fitting])
     rows = files.rows_files(snapshot_id, condition) if is_first else []
     deletes = files.delete_files(snapshot_id, page[:fitting])
     answer = scan_tasks([*rows, *data_files[:fitting]], deletes, residual)

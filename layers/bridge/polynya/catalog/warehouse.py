@@ -281,7 +281,7 @@ class LakeCatalog:
         if warehouse.name != self.settings.warehouse:
             serves = f"; this catalog serves {self.settings.warehouse!r}"
             raise no_such_warehouse(warehouse.name, serves)
-        if warehouse.clients and self.settings.storage.is_materialized:
+        if warehouse.clients and not self.settings.storage.can_adapt:
             raise BadRequest(f"the warehouse {warehouse}: {NOT_MATERIALIZED}")
         return replace(
             self,

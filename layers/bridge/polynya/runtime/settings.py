@@ -102,7 +102,13 @@ SETTINGS = (
         "the clients whose faults are made up for, comma-separated, such as `spark,trino`; `all`; "
         "or `none`. Data files that lack a column with a default have it when these read them. "
         "What nothing makes up for is hidden for clients that are named one by one. With "
-        "`materialize` `all` does nothing",
+        "`materialize` only if COPY_DATA_FILES is `yes`",
+    ),
+    Setting(
+        "COPY_DATA_FILES",
+        "no",
+        "`yes`: with `materialize` S3 copies the data files that CLIENTS changes, when a table is "
+        "loaded: it stores them twice",
     ),
     Setting(
         "CUSTOM_PROPERTIES",
@@ -230,13 +236,16 @@ ALL, NONE = "all", "none"
 """Other values of the setting CLIENTS."""
 
 NOT_MATERIALIZED = (
-    "to make up for faults of clients needs the delivery object-lambda: with materialize the files "
-    "that clients read are real objects"
+    "to make up for faults of clients needs the delivery object-lambda, or with materialize the "
+    "setting COPY_DATA_FILES (--copy-data-files), with which S3 stores data files that are changed "
+    "for them twice"
 )
 
 SCAN_PLANNING = ("client", "server")
 
 WRITES = ("no", "yes")
+
+COPY_DATA_FILES = ("no", "yes")
 
 LOG_VALUES = ("no", "yes")
 
@@ -298,7 +307,7 @@ class FileSettings:
             format_version_3=_one_of(FORMAT_VERSION_3, texts, "FORMAT_VERSION_3"),
             inexact_columns=_one_of(INEXACT_COLUMNS, texts, "INEXACT_COLUMNS"),
             column_defaults=_one_of(COLUMN_DEFAULTS, texts, "COLUMN_DEFAULTS"),
-            clients=clients_of(texts["CLIENTS"], texts["DELIVERY"]),
+            clients=clients_of(texts["CLIENTS"], can_adapt=_can_adapt(texts)),
             custom_properties=_names(texts["CUSTOM_PROPERTIES"]),
         )
 
@@ -313,6 +322,8 @@ class StorageSettings:
     cache_table: str
     cache_bucket: str
     cache_ttl_days: int
+    copy_data_files: bool
+    """With `materialize`, data files that are changed for clients are objects of their own."""
 
     @classmethod
     def from_env(cls, environ: Mapping[str, str]) -> "StorageSettings":
@@ -328,12 +339,18 @@ class StorageSettings:
             cache_table=texts["CACHE_TABLE"],
             cache_bucket=texts["CACHE_BUCKET"],
             cache_ttl_days=_number(texts, "CACHE_TTL_DAYS"),
+            copy_data_files=_one_of(COPY_DATA_FILES, texts, "COPY_DATA_FILES") == "yes",
         )
 
     @property
     def is_materialized(self) -> bool:
         """Whether virtual files are real objects in a real bucket."""
         return self.delivery == "materialize"
+
+    @property
+    def can_adapt(self) -> bool:
+        """Whether clients may get other data files than those of the lake."""
+        return self.copy_data_files or not self.is_materialized
 
     @property
     def ttl_seconds(self) -> int:
@@ -445,8 +462,8 @@ def settings_in(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def _texts(group: type[FileSettings | StorageSettings], environ: Mapping[str, str]) -> Texts:
-    """The settings that are fields of a group, and the delivery, which sets defaults."""
-    names = {"DELIVERY", *(setting.name.upper() for setting in fields(group))}
+    """The settings that are fields of a group, and those that set defaults."""
+    names = {"DELIVERY", "COPY_DATA_FILES", *(setting.name.upper() for setting in fields(group))}
     return {setting.name: _text(setting, environ) for setting in SETTINGS if setting.name in names}
 
 
@@ -532,8 +549,11 @@ def _writer_role(texts: Mapping[str, str]) -> str:
     return text
 
 
-def clients_of(text: str, delivery: str) -> frozenset[str]:
-    """The clients that the setting CLIENTS names; none if `all` has no effect with the delivery.
+def clients_of(text: str, *, can_adapt: bool = True) -> frozenset[str]:
+    """The clients that the setting CLIENTS names; none if `all` has no effect.
+
+    Args:
+        can_adapt: as `StorageSettings.can_adapt`.
 
     Raises:
         Misconfigured: a client is unknown, or the delivery cannot make up for faults.
@@ -541,18 +561,22 @@ def clients_of(text: str, delivery: str) -> frozenset[str]:
     text = text.strip().lower()
     if text in ("", NONE):
         return frozenset()
-    is_materialized = delivery == "materialize"
     if text == ALL:
-        return frozenset() if is_materialized else CLIENTS
+        return CLIENTS if can_adapt else frozenset()
     clients = _names(text)
     if unknown := sorted(clients - CLIENTS):
         raise Misconfigured(
             f"CLIENTS (--clients) names {', '.join(unknown)}; known are all, none, or some of "
             f"{', '.join(sorted(CLIENTS))}"
         )
-    if is_materialized:
+    if not can_adapt:
         raise Misconfigured(f"CLIENTS (--clients): {NOT_MATERIALIZED}")
     return clients
+
+
+def _can_adapt(texts: Texts) -> bool:
+    is_copying = _one_of(COPY_DATA_FILES, texts, "COPY_DATA_FILES") == "yes"
+    return is_copying or _one_of(DELIVERIES, texts, "DELIVERY") != "materialize"
 
 
 def words_for(clients: frozenset[str]) -> list[str]:

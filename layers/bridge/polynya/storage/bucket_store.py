@@ -15,8 +15,9 @@ from aws_lambda_powertools import Logger
 from ..runtime.errors import Misconfigured, PolynyaError, ServiceUnavailable, log_fields
 from ..runtime.metrics import count
 from ..runtime.prefetch import map_in_parallel
+from .copies import VIRTUAL_ERRORS, Copy, CopySource, copy_source
 from .direct_s3 import DirectS3, ListedKeys
-from .objects import get_object, status_code
+from .objects import get_object, status_code, translate_errors
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,9 +190,39 @@ class DeliveryBucket:
         """Store `body` unless the key is taken; returns what is stored under the key."""
         with _translate_client_errors("a file cannot be put into the bucket", key):
             stored = self._store.put(key, body)
+        self._is_put(key)
+        return stored
+
+    def source(self, location: str) -> CopySource:
+        """The object at `s3://bucket/key`, as it is now.
+
+        Raises:
+            NoSuchKey: there is none.
+            Misconfigured: this process may not read it.
+        """
+        return copy_source(self._store.s3, location)
+
+    def put_copy(
+        self, key: str, source: CopySource, start: int, end: bytes, at_a_time: int, *, is_new: bool
+    ) -> None:
+        """Store the bytes of another object before `start`, and then `end`.
+
+        Args:
+            at_a_time: how many parts S3 copies at the same time, at most.
+            is_new: leave an object that is there.
+
+        Raises:
+            NoSuchKey: the other object is gone.
+            Misconfigured: this process may not copy it.
+        """
+        copy = Copy(self._store.s3, source, self._store.bucket, key, is_new)
+        with translate_errors("a data file cannot be copied now", VIRTUAL_ERRORS):
+            copy.make(start, end, at_a_time)
+        self._is_put(key)
+
+    def _is_put(self, key: str) -> None:
         if (listing := _listing.get()) is not None:
             listing.put.add(key)
-        return stored
 
     def ages(self, keys: Sequence[str]) -> dict[str, float]:
         """Seconds since each was put or renewed; keys that are not stored now are left out."""

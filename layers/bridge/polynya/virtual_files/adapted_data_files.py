@@ -1,11 +1,13 @@
 """Data files adapted for clients: the lake's own bytes, then a new footer (`adaptations`).
 
-Only the end is generated and cached. `FileEnd` names the file to which it belongs, so that a range
-can be read without the catalog.
+Only the end is generated and cached. `FileEnd` says which file it belongs to, so that a range can
+be read without the catalog. With the delivery `materialize` nobody makes files when they are read:
+S3 copies the beginning, if the settings say so (`AdaptedDataFiles.copy`).
 """
 
 import logging
-from collections.abc import Callable, Iterator
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 
@@ -25,8 +27,11 @@ from ..iceberg.parquet.struct_nulls import MOST_BYTES, present_structs
 from ..iceberg.types import AddedField, Field
 from ..mapping.adaptations import Adaptation
 from ..mapping.rows_files import added_row
-from ..runtime.errors import Refused
-from .cached_files import FileKind, rewritten
+from ..runtime.errors import NoSuchKey, OutOfTime, Refused
+from ..runtime.prefetch import AT_A_TIME, map_in_parallel
+from ..storage.bucket_store import LOADED_SECONDS, DeliveryBucket, folder_of
+from ..storage.copies import SMALLEST_PART
+from .cached_files import FileKind, rewritten, unfinished
 from .contexts import NO_VALUE_OF_PATH
 from .names import DATA_FILE, Name
 
@@ -34,6 +39,10 @@ logger = logging.getLogger(__name__)
 
 PIECE = 8 * 1024 * 1024
 """The most bytes of a data file that are in memory at once, for each reader."""
+
+MOST_AT_ONCE = 4 * 1024 * 1024 * 1024
+"""The most bytes that S3 copies at the same time, unless a file has more: what has begun when the
+time of a request is over is begun again by the next one."""
 
 ReadRange = Callable[[str, int, int], bytes]
 """As `ObjectReader.read_range`."""
@@ -78,6 +87,14 @@ class FileEnd:
             yield self.tail[max(0, first - self.start) : last + 1 - self.start]
 
 
+COPIES = "copies of data files"
+
+
+def is_copied_in_parts(name: Name) -> bool:
+    """Whether a file is too large for a copy in one request, which also gives it another ETag."""
+    return name.kind == DATA_FILE and name.numbers[0] > SMALLEST_PART
+
+
 class AdaptedDataFiles(FileKind):
     """The data files that clients get with another footer."""
 
@@ -85,18 +102,99 @@ class AdaptedDataFiles(FileKind):
 
     def build(self, name: Name) -> bytes:
         """The end of the file of this name, encoded. Raises: as `FileKind.build`."""
-        size, data_file_id, snapshot_id = name.numbers
-        lake, table_id = self.table.history.lake, self.table.history.table.table_id
-        for file in data_files_of(lake, table_id, [data_file_id]).run(self.table.con):
-            if name == self.table.names.data_file(file, snapshot_id):
-                adaptation = self.table.names.adaptation(file, snapshot_id)
-                assert adaptation is not None  # because the file has a name
-                return self._end(file, adaptation, size).encoded()
+        for file in self._own_files([name]).values():
+            read = self.table.context.object_reader.read_range
+            return self._end(name, file, partial(read, self.table.location_of(file))).encoded()
         raise rewritten()
 
-    def _end(self, file: DataFile, adaptation: Adaptation, size: int) -> FileEnd:
+    def copy_missing(self, names: Sequence[Name]) -> None:
+        """As `copy`, for those of these files that are not in the bucket."""
+        keys = {self.table.key(name): name for name in names}
+        if not keys:
+            return
+        bucket, folder = self._bucket, folder_of(next(iter(keys)))
+        with bucket.one_listing(folder, bucket.recent_listing(folder, LOADED_SECONDS)):
+            ages = bucket.ages([*keys])
+            if missing := [name for key, name in keys.items() if key not in ages]:
+                self.copy(missing)
+
+    def copy(self, names: Sequence[Name], *, is_new: bool = True) -> None:
+        """Put these files into the bucket that clients read; S3 copies what stays.
+
+        One whose original is gone is left out: clients cannot read it in any case.
+
+        Args:
+            is_new: leave objects that are there; else they are replaced by the same bytes.
+
+        Raises:
+            Refused: a file is damaged, or cannot be changed and has to be.
+            Misconfigured: this process may not copy a file.
+            ServiceUnavailable: it takes longer than one request may, or S3 does not answer.
+        """
+        # Requests for one table at the same time begin at different places, and so share the work.
+        first = random.randrange(len(names))
+        files = self._own_files([*names[first:], *names[:first]])
+        copied = 0
+        for batch in _batches(files):
+            left = self._missing(batch) if copied and is_new else batch
+            at_a_time = max(1, AT_A_TIME // max(1, len(left)))
+            copy = partial(self._copy, at_a_time=at_a_time, is_new=is_new)
+            try:
+                map_in_parallel(copy, [(name, files[name]) for name in left])
+            except OutOfTime:
+                raise unfinished(COPIES, copied, len(files)) from None
+            copied += len(batch)
+            self.files.check_time(COPIES, copied, len(files))
+
+    def _missing(self, names: Sequence[Name]) -> list[Name]:
+        """Those of these files that no other request has put."""
+        bucket = self._bucket
+        bucket.list_again()
+        ages = bucket.ages([self.table.key(name) for name in names])
+        return [name for name in names if self.table.key(name) not in ages]
+
+    @property
+    def _bucket(self) -> DeliveryBucket:
+        bucket = self.table.context.bucket
+        assert bucket is not None  # otherwise no file is copied
+        return bucket
+
+    def _copy(self, file: tuple[Name, DataFile], *, at_a_time: int, is_new: bool) -> None:
+        name, own = file
+        bucket, key, location = self._bucket, self.table.key(name), self.table.location_of(own)
+        reader, size = self.table.context.object_reader, own.file_size_bytes
+        try:
+            if size <= SMALLEST_PART and is_new:
+                whole = reader.read_range(location, 0, size)
+                end = self._end(name, own, lambda first, last: whole[first:last])
+                bucket.put(key, whole[: end.start] + end.tail)
+            else:
+                # Before its footer is read, so that both are of one object.
+                source = bucket.source(location)
+                end = self._end(name, own, partial(reader.read_range, location))
+                bucket.put_copy(key, source, end.start, end.tail, at_a_time, is_new=is_new)
+        except NoSuchKey as error:
+            logger.warning("the data file %d is not copied: %s", own.data_file_id, error)
+
+    def _own_files(self, names: Sequence[Name]) -> dict[Name, DataFile]:
+        """The lake's own file behind each of these, unless DuckLake has rewritten it."""
+        ids = [*dict.fromkeys(name.numbers[1] for name in names)]
+        of_table = self.table.history.lake, self.table.history.table.table_id, ids
+        files = {file.data_file_id: file for file in data_files_of(*of_table).run(self.table.con)}
+        shown = self.table.names.data_file
+        own = {name: files[name.numbers[1]] for name in names if name.numbers[1] in files}
+        return {name: own[name] for name in own if name == shown(own[name], name.snapshot_id)}
+
+    def _end(self, name: Name, file: DataFile, read: Callable[[int, int], bytes]) -> FileEnd:
+        """The end of a file.
+
+        Args:
+            read: gives the bytes of the lake's own file from one place up to another.
+        """
         location, file_size = self.table.location_of(file), file.file_size_bytes
-        read = partial(self.table.context.object_reader.read_range, location)
+        size, _, snapshot_id = name.numbers
+        adaptation = self.table.names.adaptation(file, snapshot_id)
+        assert adaptation is not None  # as it has a name
         try:
             start, end = read_footer(read, file_size, file.footer_size)
         except NotParquet as error:
@@ -133,6 +231,20 @@ class AdaptedDataFiles(FileKind):
             has_plain_milliseconds=adaptation.has_plain_milliseconds,
             doubles=adaptation.doubles,
         )
+
+
+def _batches(files: Mapping[Name, DataFile]) -> Iterator[list[Name]]:
+    """The files that are copied at the same time."""
+    batch: list[Name] = []
+    left = MOST_AT_ONCE
+    for name, file in files.items():
+        left -= file.file_size_bytes
+        if batch and (left < 0 or len(batch) == AT_A_TIME):
+            yield batch
+            batch, left = [], MOST_AT_ONCE - file.file_size_bytes
+        batch.append(name)
+    if batch:
+        yield batch
 
 
 def _present(

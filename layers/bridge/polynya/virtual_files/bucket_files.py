@@ -18,11 +18,12 @@ from ..storage.bucket_store import (
     DeliveryBucket,
     folder_of,
 )
+from .adapted_data_files import AdaptedDataFiles, is_copied_in_parts
 from .cached_files import CachedFiles
 from .contexts import BuildContext
 from .documents import Documents
 from .manifests import MANIFESTS, cache_manifests, manifests_at
-from .names import Name, parse
+from .names import DATA_FILE, Name, parse
 
 
 def are_put(bucket: DeliveryBucket, keys: Sequence[str], renew_seconds: float) -> bool:
@@ -41,7 +42,8 @@ def are_put(bucket: DeliveryBucket, keys: Sequence[str], renew_seconds: float) -
 class BucketFiles:
     """The objects of one table.
 
-    Its files form levels: manifest lists, manifests, and the files that these refer to.
+    Its files form levels: manifest lists, manifests, and the files that these refer to: inlined
+    rows, deletes, and data files that are adapted for clients.
     """
 
     bucket: DeliveryBucket
@@ -83,7 +85,7 @@ class BucketFiles:
             for level in reversed(lower):  # a file is put before those that refer to it
                 self._restore([key for key in level if key not in ages])
             old = [key for key, age in ages.items() if age > self._context.renew_seconds]
-            self._restore(self.bucket.renew(old))
+            self._renew(old)
             # Last, because clients find all other files through it.
             if document_key not in ages:
                 self._restore([document_key])
@@ -115,8 +117,9 @@ class BucketFiles:
     def _read(self, keys: Sequence[str]) -> None:
         """Cache the references of these files; those that are missing are put first."""
         cache = self._context.cache
-        readers = {key: self.files.kinds[self._name(key).kind].paths for key in keys}
-        referring = [key for key, paths_of in readers.items() if paths_of]
+        names = {key: self._name(key) for key in keys}
+        kinds = {key: self.files.kinds[name.kind] for key, name in names.items()}
+        referring = [key for key, kind in kinds.items() if kind.may_refer(names[key])]
         bodies = dict(zip(referring, cache.get_many(referring), strict=True))
         if missing := [key for key, body in bodies.items() if body is None]:
             self._restore(missing)
@@ -124,7 +127,7 @@ class BucketFiles:
         for key, body in bodies.items():
             if body is None:
                 raise ServiceUnavailable("the bucket of the virtual files fails")
-            paths_of = readers[key]
+            paths_of = kinds[key].paths
             paths = paths_of(body) if paths_of else []
             self._context.references.put(key, map(self._key_at, filter(self._is_virtual, paths)))
 
@@ -138,10 +141,27 @@ class BucketFiles:
                 to_restore = [manifest for manifest in listed if manifest.name in missing]
                 cache_manifests(self.files, to_restore, manifest_list)
                 missing.difference_update(manifest.name for manifest in to_restore)
-        remaining = [name for name in names if name.kind not in MANIFESTS or name in missing]
+        remaining = [
+            name
+            for name in names
+            if name.kind != DATA_FILE and (name.kind not in MANIFESTS or name in missing)
+        ]
         for number, name in enumerate(remaining, 1):
             self.files.restore(name, self.document.body if name.kind == Documents.kind else None)
             self.files.check_time("files", number, len(remaining))
+        self._copy([name for name in names if name.kind == DATA_FILE])
+
+    def _renew(self, keys: Sequence[str]) -> None:
+        """Restart the lifetimes of these objects; those that are gone are put again."""
+        names = {key: self._name(key) for key in keys}
+        large = [name for name in names.values() if is_copied_in_parts(name)]
+        others = [key for key, name in names.items() if not is_copied_in_parts(name)]
+        self._restore(self.bucket.renew(others))
+        self._copy(large, is_new=False)
+
+    def _copy(self, names: Sequence[Name], *, is_new: bool = True) -> None:
+        if names:
+            self.files.files_of(AdaptedDataFiles).copy(names, is_new=is_new)
 
     @property
     def _context(self) -> BuildContext:

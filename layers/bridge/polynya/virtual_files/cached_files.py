@@ -35,6 +35,10 @@ class FileKind(ABC):
         """`files` of all kinds, to which a file of this kind may refer."""
         self.files, self.table = files, files.table
 
+    def may_refer(self, name: Name) -> bool:
+        """Whether a file may refer to virtual files: `paths` says to which."""
+        return self.paths is not None
+
     @abstractmethod
     def build(self, name: Name) -> bytes:
         """The bytes of a file.
@@ -46,6 +50,15 @@ class FileKind(ABC):
             ServiceUnavailable: building the files to which it refers takes longer than one request
                 may.
         """
+
+
+def unfinished(what: str, built: int, total: int) -> ServiceUnavailable:
+    """The answer to a request that has no more time to build files. Args: as `check_time`."""
+    return ServiceUnavailable(
+        f"the first build of this table takes longer than one request may take: {built} of {total} "
+        f"{what} have been built; repeat the request to continue, or build all of them with "
+        "`polynya publish`"
+    )
 
 
 def rewritten() -> NoSuchKey:
@@ -85,11 +98,7 @@ class CachedFiles:
             ServiceUnavailable: BUILD_SECONDS are over, and not all files are built.
         """
         if built < total and time.monotonic() > self._deadline:
-            raise ServiceUnavailable(
-                f"the first build of this table takes longer than one request may take: {built} of "
-                f"{total} {what} have been built; repeat the request to continue, or build all of "
-                "them with `polynya publish`"
-            )
+            raise unfinished(what, built, total)
 
     def body(self, name: Name) -> bytes:
         """The bytes of a file, from the cache or built."""

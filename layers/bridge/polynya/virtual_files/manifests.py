@@ -19,7 +19,7 @@ from ..ducklake.queries.file_columns import FEW, Chunk, file_columns
 from ..ducklake.queries.history import state_at, unservable_reason
 from ..ducklake.rows.files import ChunkColumns, DataFile, FileColumns
 from ..ducklake.rows.objects import Window, no_changes
-from ..iceberg.avro.manifests import file_paths, manifest_bytes, summary_of
+from ..iceberg.avro.manifests import file_paths, live_file_paths, manifest_bytes, summary_of
 from ..iceberg.manifest import UNPARTITIONED, ManifestContent, ManifestEntry, PartitionSpec
 from ..iceberg.manifest import DataFile as DataFileEntry
 from ..mapping.manifests import columns_with_metrics, delete_entry, rows_entry
@@ -117,9 +117,15 @@ class FoundChunk(NamedTuple):
 
 
 class DataManifests(Manifests):
-    """The manifests of data files; they refer only to the lake's own files."""
+    """The manifests of data files; they refer to the lake's own files, and to adapted ones."""
 
     kind = "data"
+    # What is gone since the snapshot before may have been removed from the lake.
+    paths = staticmethod(live_file_paths)
+
+    def may_refer(self, name: Name) -> bool:
+        """As `FileKind.may_refer`; few tables have adapted files."""
+        return bool(self.table.names.adaptations_at(name.snapshot_id))
 
     def bodies(self, manifests: Sequence[Manifest]) -> Bodies:
         """As `Manifests.bodies`; adjacent chunks are read together.

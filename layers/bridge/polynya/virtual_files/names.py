@@ -153,7 +153,7 @@ def _clients(text: str) -> frozenset[str] | None:
     if not text:
         return None
     try:
-        return clients_of(text[:-1].replace(".", ","), "")
+        return clients_of(text[:-1].replace(".", ","))
     except Misconfigured:
         raise NoSuchKey("no virtual file has this name") from None
 

@@ -37,6 +37,7 @@ from ..mapping.rows_files import ALL
 from ..mapping.scan_tasks import may_hold
 from ..mapping.schemas import Schemas
 from ..runtime.errors import OutOfTime, Refused
+from .adapted_data_files import AdaptedDataFiles
 from .cached_files import CachedFiles, FileKind, Summary, rewritten
 from .contexts import TableContext
 from .documents import NameMappedFiles
@@ -66,6 +67,13 @@ class GeneratedFiles(Protocol):
 
         Raises:
             Refused: they cannot be built exactly.
+        """
+        ...
+
+    def put_data_files(self, names: Sequence[Name]) -> None:
+        """Make these data files, which are adapted for clients, unless that happens on reading.
+
+        Raises: as `AdaptedDataFiles.copy`.
         """
         ...
 
@@ -256,6 +264,11 @@ class ScanFiles:
                 first_row_id=file.row_id_start if has_row_ids else None,
             )
 
+    def put_data_files(self, snapshot_id: int, files: Iterable[CatalogFile]) -> None:
+        """Make what clients get of these data files. Raises: as `AdaptedDataFiles.copy`."""
+        names = (self.table.names.data_file(file, snapshot_id) for file in files)
+        self.generated.put_data_files([name for name in names if name is not None])
+
     def rows_files(self, snapshot_id: int, condition: Condition) -> list[manifest.DataFile]:
         """The files of inlined rows at a snapshot. Raises: as `GeneratedFiles.rows`."""
         return self.generated.rows(snapshot_id, condition)
@@ -299,6 +312,10 @@ class ListedFiles:
             for file in manifests.rows_files(manifest)
             if may_hold(condition, manifest.spec, file.partition)
         ]
+
+    def put_data_files(self, names: Sequence[Name]) -> None:
+        """Copy those that are not in the bucket: a client may ask for a plan without loadTable."""
+        self.files.files_of(AdaptedDataFiles).copy_missing(names)
 
     def deletes(self, deletes: Sequence[Deletes]) -> list[DataFile]:
         """The delete file of each data file."""
@@ -452,6 +469,9 @@ class PaddedFiles:
             for name, group in self.files.files_of(PaddedRows).names(snapshot_id)
             if may_hold(condition, spec, group.partition)
         ]
+
+    def put_data_files(self, names: Sequence[Name]) -> None:
+        """Nothing: they are made when they are read."""
 
     def deletes(self, deletes: Sequence[Deletes]) -> list[DataFile]:
         """The delete file of each data file."""

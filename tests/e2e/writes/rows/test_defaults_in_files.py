@@ -4,7 +4,10 @@ The files that clients read have other locations and sizes than those of the lak
 become the same as in the twin. PyIceberg writes no table of format version 3, as these are.
 """
 
+from contextlib import closing
+
 import pytest
+from polynya_local.clients import duckdb
 
 from tests.support.servers.in_process import bridge
 from tests.support.writes.spark_sql import REWRITE_DATA_FILES, SparkSQL, set_modes
@@ -40,12 +43,18 @@ BY_DEFAULT = [
     ),
 ]
 
+ROWS = (
+    "SELECT i, 's' || i, ('00000000-0000-0000-0000-' || lpad(i::VARCHAR, 12, '0'))::UUID "
+    "FROM range({}, {}) AS r(i)"
+)
+DELIVERIES = ["object-lambda", pytest.param("materialize", marks=pytest.mark.slow)]
 
-@pytest.fixture(scope="module")
-def served(lake, moto):
+
+@pytest.fixture(scope="module", params=DELIVERIES)
+def served(request, lake, moto):
     one = set_up_writes(lake.write("rows", LAKE))
-    settings = {"CLIENTS": "all", "CHUNK_FILES": "2"}
-    with bridge(one, moto, writes=True, delivery="object-lambda", settings=settings) as of_all:
+    settings = {"CLIENTS": "all", "CHUNK_FILES": "2", "COPY_DATA_FILES": "yes"}
+    with bridge(one, moto, writes=True, delivery=request.param, settings=settings) as of_all:
         yield one, of_all, moto
 
 
@@ -84,4 +93,35 @@ def test_spark_finds_rows_by_the_default_and_deletes_them(twin, served):
         assert tuple(spark(twin, count).first()) == expected, where
     delete = "DELETE FROM {t} WHERE country = 'DE' AND id > 5"
     twin.changes(delete, lambda: spark(twin, delete).collect())
+    twin.check()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("client", ["PyIceberg", "DuckDB"])
+def test_others_delete_rows_of_files_that_are_changed_for_clients(twin, served, client):
+    """UUIDs have no statistics there, in a table of format version 2."""
+    twin.native(
+        DO_NOT_INLINE,
+        "CREATE TABLE {t} (id BIGINT, s VARCHAR, u UUID)",
+        f"INSERT INTO {{t}} {ROWS.format(0, 9)}",
+        f"INSERT INTO {{t}} {ROWS.format(9, 12)}",
+    )
+    before = {task.file.file_path for task in twin.table().scan().plan_files()}
+    assert len(before) == 2 and all("/data-file-" in path for path in before)
+    delete = "DELETE FROM {t} WHERE id IN (3, 10)"
+
+    def by_client():
+        if client == "PyIceberg":
+            twin.table().delete("id IN (3, 10)")
+            return
+        where = served[1].catalog_uri, served[1].warehouse, served[1].s3_endpoint
+        with closing(duckdb.open(*where)) as con:
+            con.query(delete.format(t=f"ice.main.{twin.name}"))
+
+    twin.changes(delete, by_client)
+    twin.check()
+    twin.native(
+        "INSERT INTO {t} VALUES (20, 'new', NULL)",
+        "CALL ducklake_merge_adjacent_files('lake', '{name}')",
+    )
     twin.check()

@@ -273,6 +273,32 @@ def file_paths(manifest: bytes) -> list[str]:
     return [record["data_file"]["file_path"] for record in records]
 
 
+LIVE_PATHS = fastavro.parse_schema(
+    {
+        "type": "record",
+        "name": "manifest_entry",
+        "fields": [
+            {"name": "status", "type": "int"},
+            {
+                "name": "data_file",
+                "type": {
+                    "type": "record",
+                    "name": "r2",
+                    "fields": [{"name": "file_path", "type": "string"}],
+                },
+            },
+        ],
+    }
+)
+"""What `live_file_paths` decodes; it skips the statistics."""
+
+
+def live_file_paths(manifest: bytes) -> list[str]:
+    """The locations of the files in a manifest, without deleted entries."""
+    records: Any = fastavro.reader(io.BytesIO(manifest), LIVE_PATHS)
+    return [r["data_file"]["file_path"] for r in records if r["status"] != Status.DELETED]
+
+
 def _decoded(value: Any) -> Any:
     return base64.b64decode(value) if isinstance(value, str) else value
 
