@@ -113,6 +113,7 @@ def test_a_copy_that_clients_read_stays_unless_it_is_replaced(store, monkeypatch
     assert uploads(store) == []
 
 
+@pytest.mark.slow(but=["[moto-4]"])
 @pytest.mark.parametrize("start", [4, SIZE])
 def test_two_objects_are_not_mixed(store, start):
     if store.is_moto and start == SIZE:

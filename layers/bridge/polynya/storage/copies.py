@@ -120,10 +120,9 @@ class Copy:
     def _begin(self, start: int) -> bytes:
         if not start:
             return b""
-        source = {"Bucket": self.source.bucket, "Key": self.source.key}
-        condition = {"IfMatch": self.source.etag} if self.source.etag else {}
-        answer = self.s3().get_object(**source, **condition, Range=f"bytes=0-{start - 1}")
-        body = body_of(answer, start)
+        request = {"Bucket": self.source.bucket, "Key": self.source.key}
+        request |= {"IfMatch": self.source.etag} if self.source.etag else {}
+        body = body_of(self.s3().get_object(**request, Range=f"bytes=0-{start - 1}"), start)
         if len(body) < start:
             raise NoSuchKey("a data file is shorter than the catalog says")
         return body

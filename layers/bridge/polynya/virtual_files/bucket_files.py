@@ -154,10 +154,9 @@ class BucketFiles:
     def _renew(self, keys: Sequence[str]) -> None:
         """Restart the lifetimes of these objects; those that are gone are put again."""
         names = {key: self._name(key) for key in keys}
-        large = [name for name in names.values() if is_copied_in_parts(name)]
-        others = [key for key, name in names.items() if not is_copied_in_parts(name)]
-        self._restore(self.bucket.renew(others))
-        self._copy(large, is_new=False)
+        large = {key for key, name in names.items() if is_copied_in_parts(name)}
+        self._restore(self.bucket.renew([key for key in keys if key not in large]))
+        self._copy([name for key, name in names.items() if key in large], is_new=False)
 
     def _copy(self, names: Sequence[Name], *, is_new: bool = True) -> None:
         if names:
