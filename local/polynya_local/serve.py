@@ -357,7 +357,9 @@ def serve(
         hosts = access_options.public_hosts([public_uri, public_s3_uri])
         authorization = os.environ.get("AUTHORIZATION", "")
         if policy is not None:
-            authorization = access_options.policy_setting(policy)
+            is_generated = delivery == lake_options.Delivery.OBJECT_LAMBDA
+            hides_columns = access is not None and sessions is None and is_generated
+            authorization = access_options.policy_setting(policy, hides_columns=hides_columns)
     except PolynyaError as error:
         say(str(error))
         raise typer.Exit(1) from None

@@ -193,8 +193,11 @@ def access_settings(
     return settings
 
 
-def policy_setting(path: Path) -> str:
+def policy_setting(path: Path, *, hides_columns: bool) -> str:
     """The policy of a file, as the setting AUTHORIZATION names it.
+
+    Args:
+        hides_columns: whether the server can keep columns from callers.
 
     Raises:
         Misconfigured: it cannot be read, or is wrong.
@@ -205,7 +208,11 @@ def policy_setting(path: Path) -> str:
         text = path.read_text("utf-8")
     except (OSError, ValueError) as error:
         raise Misconfigured(f"the policy {path} cannot be read: {error}") from None
-    Policy.parse(text)
+    if Policy.parse(text).hides_columns and not hides_columns:
+        raise Misconfigured(
+            f"the policy {path} hides columns, which needs --tokens or --oidc-issuer, the delivery "
+            "object-lambda, and no --sts-role: otherwise callers read files as they are"
+        )
     return f"file:{path.absolute()}"
 
 

@@ -21,10 +21,17 @@ from ..iceberg.table_metadata import TableMetadata
 from ..mapping.manifests import fingerprint
 from ..mapping.views import view_metadata
 from ..rest import answers
-from ..runtime.errors import BadRequest, NoSuchTable, PolynyaError
+from ..runtime.errors import (
+    BadRequest,
+    HiddenFromCaller,
+    NoSuchTable,
+    PolynyaError,
+    hiding_reasons,
+)
 from ..runtime.namespaces import Namespace, dotted, path_segment
 from ..runtime.settings import Config
-from ..virtual_files.virtual_files import VirtualTable
+from ..virtual_files.contexts import Audience
+from ..virtual_files.virtual_files import NOT_HIDDEN, VirtualTable
 from .lakes import Lakes
 from .loaded_tables import CachedAnswer, LoadedTable, LoadedTables, LoadRequest
 from .warehouse import CLIENT_PLANS, SCAN_PLANNING_MODE, LakeCatalog
@@ -42,6 +49,11 @@ class OpenTable:
     readable: AuthorizedLake
     schema: Schema
     table: Table
+
+    @property
+    def hidden_ids(self) -> tuple[int, ...]:
+        """The columns that the caller does not see. Raises: as `AuthorizedLake.hidden_ids`."""
+        return self.readable.hidden_ids(self.schema, self.table)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,8 +168,10 @@ class Catalog(LakeCatalog):
         self, namespace: Namespace, table: str, refs_only: bool, with_credentials: bool
     ) -> LoadRequest | None:
         """What an answer depends on; None for one that is not kept."""
-        # A name with a `+` may mean another table for other callers (`AuthorizedLake.table`).
-        if self.snapshot_id is not None or "+" in "".join((*namespace, table)):
+        # A name with a `+` may mean another table for other callers (`AuthorizedLake.table`), and
+        # other callers may see other columns.
+        is_other = self.rights.hidden or "+" in "".join((*namespace, table))
+        if self.snapshot_id is not None or is_other:
             return None
         shown = (self.shows_version_3, self.clients)
         return LoadRequest(namespace, table, refs_only, with_credentials, *shown)
@@ -228,7 +242,10 @@ class Catalog(LakeCatalog):
     @contextmanager
     def open_table(self, namespace: Namespace, name: str) -> Iterator[OpenTable]:
         """A table within a transaction of the block. Raises: as `find_table`."""
-        with self.database.transaction() as con:
+        with (
+            self.database.transaction() as con,
+            hiding_reasons(bool(self.rights.hidden)),
+        ):
             yield self.find_table(con, namespace, name)
 
     def find_table(self, con: Connection, namespace: Namespace, name: str) -> OpenTable:
@@ -248,13 +265,15 @@ class Catalog(LakeCatalog):
 
         Raises:
             Refused: the table's own rows in the catalog are broken.
+            HiddenFromCaller: the caller may not see a column, and that cannot be kept.
         """
-        lake = opened.readable
+        lake, hidden_ids = opened.readable, opened.hidden_ids
+        if hidden_ids and not (self.vending and self.vending.hides_columns):
+            raise HiddenFromCaller(NOT_HIDDEN)
         return self.virtual_files.table_files(
             *(lake.con, lake.lake, opened.schema, opened.table, lake.snapshot_id),
             # False would hide what the settings show.
-            shows_version_3=self.shows_version_3 or None,
-            clients=self.clients,
+            audience=Audience(self.shows_version_3 or None, self.clients, hidden_ids),
         )
 
     def load_table_result(
@@ -385,11 +404,14 @@ class Catalog(LakeCatalog):
     ) -> TableScope:
         virtual = f"{self.virtual_files.location}/{opened.table.table_uuid}"
         lake = opened.readable
-        may_write = may_write and self._may_write(opened)
-        return vending.scope(
+        may_write, hidden_ids = may_write and self._may_write(opened), opened.hidden_ids
+        if hidden_ids and not vending.hides_columns:
+            raise HiddenFromCaller(NOT_HIDDEN)
+        scope = vending.scope(
             *(lake.con, lake.lake, opened.schema, opened.table, virtual),
-            may_write=may_write,
+            may_write=may_write and not hidden_ids,
         )
+        return vending.without_columns(scope, hidden_ids) if hidden_ids else scope
 
     def _may_write(self, opened: OpenTable) -> bool:
         """Whether the caller may write a table. A pinned lake is read-only."""

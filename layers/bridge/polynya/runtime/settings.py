@@ -254,6 +254,10 @@ class EqualityDeleteLimits(NamedTuple):
     """What is read of their key columns."""
 
 
+NAMES_KEY = "NAMES_KEY"
+"""What a host calls `FileSettings.names_key`. It is no setting of docs/settings.md."""
+
+
 @dataclass(frozen=True, slots=True)
 class FileSettings:
     """What the virtual files of a table depend on, besides the catalog's rows."""
@@ -277,6 +281,9 @@ class FileSettings:
     """Some of `CLIENTS`."""
     custom_properties: frozenset[str]
     """Names of properties of tables, and beginnings that end with an asterisk."""
+    names_key: str = field(default="", repr=False)
+    """As `mapping.hidden_columns.Hidden`: a host that can hide columns from callers sets it, and no
+    user. Empty: it cannot."""
 
     @classmethod
     def from_env(cls, environ: Mapping[str, str]) -> "FileSettings":
@@ -300,6 +307,7 @@ class FileSettings:
             column_defaults=_one_of(COLUMN_DEFAULTS, texts, "COLUMN_DEFAULTS"),
             clients=clients_of(texts["CLIENTS"], texts["DELIVERY"]),
             custom_properties=_names(texts["CUSTOM_PROPERTIES"]),
+            names_key=environ.get(NAMES_KEY, ""),
         )
 
 
