@@ -5,20 +5,24 @@ else has, in files without compression: it must be in nothing that the restricte
 """
 
 import json
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from io import BytesIO
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import fastavro
 import pyarrow.parquet as pq
 import pytest
 import requests
 from botocore.exceptions import ClientError
 from polynya_local.access.token_file import new_line
+from polynya_local.clients.duckdb import ICEBERG, connect, literal
 from polynya_local.processes.serving import serving
+from pyiceberg.exceptions import BadRequestError, NoSuchTableError
 
 from tests.e2e.access.test_callers_of_serve import Team
 from tests.support.writes.writable import judging, set_up_writes
@@ -341,3 +345,194 @@ def test_no_file_of_others_is_readable_with_the_readers_keys(team, name):
 
 def owner(team: Team) -> Team:
     return replace(team, reader=team.writer)
+
+
+def test_the_owner_sees_everything(team):
+    """Otherwise the searches above would find nothing in any lake."""
+    thief = Thief(owner(team), "parts")
+    assert any(MARKER in text for _, answer in thief.answers() for text in texts_in(answer))
+    found = [body for location, body in thief.files() if location.endswith(".parquet")]
+    assert any(MARKER.encode() in body for body in found)
+    entries = [
+        r for location, body in thief.files() if location.endswith(".avro") for r in avro(body)
+    ]
+    assert any(MARKER in text for text in texts_in(entries))
+
+
+def test_a_filter_cannot_name_a_hidden_column(team):
+    thief = Thief(team, "files")
+    for value in (f"{MARKER}-1", "x"):
+        filter_ = {"type": "eq", "term": "secret", "value": value}
+        answer = thief.post("/plan", {"filter": filter_})
+        assert answer.status_code == 400
+        missing = thief.post("/plan", {"filter": {**filter_, "term": "nothing"}})
+        assert answer.json()["error"]["message"] == missing.json()["error"]["message"].replace(
+            "nothing", "secret"
+        )
+    # A plan task of the owner is none of the reader.
+    assert thief.post("/plan", {"filter": {"type": "eq", "term": "id", "value": 1}}).ok
+
+
+def test_other_warehouses_hide_the_same(team):
+    """A snapshot, other clients, and both."""
+    newest = team.judge.query("SELECT max(snapshot_id) FROM ducklake_snapshots('lake')")[0][0]
+    middle = newest // 2
+    for name in ("files", "renamed", "again"):
+        for warehouse in (f"lake@{newest}", f"lake@{middle}", "lake+none", "lake+spark", "lake+v3"):
+            other = replace(team, warehouse=warehouse)
+            try:
+                table = other.pyiceberg(team.reader).load_table(f"main.{name}")
+            except NoSuchTableError:
+                assert warehouse == f"lake@{middle}"
+                continue
+            at = table.current_snapshot().sequence_number
+            assert pyiceberg_rows(table, "true") == native(team, name, at=at)
+
+
+def test_a_table_without_the_column_is_refused(team):
+    catalog = team.pyiceberg(team.reader)
+    with pytest.raises(BadRequestError, match="hides a column that this table does not have"):
+        catalog.load_table("main.without_it")
+    keys = team.keys("files", team.reader)
+    for path in data_paths(team, "without_it"):
+        with pytest.raises(ClientError, match="AccessDenied"):
+            team.s3(keys).get_object(**place(path))
+
+
+def test_a_renamed_table_has_the_same_columns(team):
+    table = team.pyiceberg(team.reader).load_table("main.second_name")
+    assert [field.name for field in table.schema().fields] == ["id"]
+
+
+def test_a_renamed_column_is_not_shown(team):
+    """Not even if another column gets its name."""
+    team.judge.con.execute("CALL lake.set_option('data_inlining_row_limit', 0)")
+    team.judge.con.execute("CREATE TABLE lake.main.owned AS SELECT 1 AS id, 'x' AS secret")
+    # The policy is read again every minute.
+    policy = json.loads((team.tokens.parent / "policy.json").read_text())
+    policy["rules"][0]["tables"]["main"][0]["owned"] = HIDING
+    (team.tokens.parent / "policy.json").write_text(json.dumps(policy))
+    time.sleep(61)
+    catalog = team.pyiceberg(team.reader)
+    table = catalog.load_table("main.owned")
+    assert [field.name for field in table.schema().fields] == ["id"]
+    team.judge.con.execute("ALTER TABLE lake.main.owned RENAME COLUMN secret TO open")
+    with pytest.raises(BadRequestError, match="hides a column that this table does not have"):
+        catalog.load_table("main.owned")
+    team.judge.con.execute("ALTER TABLE lake.main.owned ADD COLUMN secret VARCHAR")
+    table = catalog.load_table("main.owned")
+    assert [field.name for field in table.schema().fields] == ["id"]
+    team.judge.con.execute("ALTER TABLE lake.main.owned DROP COLUMN secret")
+    with pytest.raises(BadRequestError, match="hides a column that this table does not have"):
+        catalog.load_table("main.owned")
+
+
+def test_the_reader_writes_no_table_with_hidden_columns(team):
+    """By no operation; the reader may write all others."""
+    uri = f"{team.bridge.catalog_uri}/v1/lake"
+    token = {"Authorization": f"Bearer {team.reader}"}
+    before = team.judge.query("SELECT max(snapshot_id) FROM ducklake_snapshots('lake')")
+    commit = {"requirements": [], "updates": [{"action": "set-properties", "updates": {"a": "b"}}]}
+    of_files = {"identifier": {"namespace": ["main"], "name": "files"}, **commit}
+    of_open = {"identifier": {"namespace": ["main"], "name": "open"}, **commit}
+    names = {
+        "source": {"namespace": ["main"], "name": "files"},
+        "destination": {"namespace": ["main"], "name": "other"},
+    }
+    schema = {
+        "type": "struct",
+        "fields": [{"id": 1, "name": "a", "type": "int", "required": False}],
+    }
+    for method, path, body in (
+        ("POST", "/namespaces/main/tables/files", commit),
+        ("POST", "/namespaces/main/tables/second_name", commit),
+        ("POST", "/transactions/commit", {"table-changes": [of_open, of_files]}),
+        ("DELETE", "/namespaces/main/tables/files", None),
+        ("DELETE", "/namespaces/main/tables/second_name", None),
+        ("POST", "/tables/rename", names),
+        (
+            "POST",
+            "/tables/rename",
+            {**names, "source": {"namespace": ["main"], "name": "second_name"}},
+        ),
+        (
+            "POST",
+            "/tables/rename",
+            {"source": of_open["identifier"], "destination": names["source"]},
+        ),
+        ("POST", "/namespaces/main/tables", {"name": "first_name", "schema": schema}),
+    ):
+        answer = requests.request(method, uri + path, json=body, headers=token, timeout=60)
+        assert answer.status_code == 403, (path, answer.text)
+        assert "hides columns of it from you" in answer.json()["error"]["message"]
+    assert before == team.judge.query("SELECT max(snapshot_id) FROM ducklake_snapshots('lake')")
+    s3, files = Thief(team, "files").s3(), data_paths(team, "files")
+    key = {**place(files[0]), "Key": place(files[0])["Key"] + ".x"}
+    with pytest.raises(ClientError, match="AccessDenied"):
+        s3.put_object(**key, Body=b"x")
+    answer = requests.post(
+        uri + "/namespaces/main/tables/open", json=commit, headers=token, timeout=60
+    )
+    assert answer.status_code == 200, answer.text
+
+
+def test_the_page_does_not_show_the_tables(team):
+    """Nor do events and metrics."""
+    snapshot = team.judge.query("SELECT max(snapshot_id) FROM ducklake_snapshots('lake')")[0][0]
+    of_tables = ("", "/files", "/difference?to=9", "/rows", "/profile?read=1", "/read", "/iceberg")
+    paths = [f"/tables/main/{name}{page}" for name in ("files", "parts") for page in of_tables]
+    sql = requests.utils.quote("SELECT * FROM main.files LIMIT 5")
+    paths += ["/", "/changes", f"/?snapshot={snapshot}", f"/sql?query={sql}", "/metrics", "/health"]
+    paths += ["/v1/lake/events?since=1&limit=1000", "/v1/lake/namespaces/main/tables"]
+    paths += ["/v1/lake/namespaces", "/v1/config?warehouse=lake"]
+    for path in paths:
+        answer = team.asked(f"{path}{'&' if '?' in path else '?'}format=json", team.reader)
+        assert answer.status_code < 500
+        assert not is_hidden(answer.text.replace("secret-access-key", "")), path
+        if path.startswith("/tables/"):
+            assert answer.status_code == 404, path
+
+
+def test_conditions_of_requests_tell_nothing(team):
+    """The tags of the answers and of the files are those of the reader alone."""
+    path = "/v1/lake/namespaces/main/tables/files"
+    tags = [team.asked(path, token).headers["ETag"] for token in (team.reader, team.writer)]
+    assert tags[0] != tags[1]
+    assert team.asked(path, team.reader, **{"If-None-Match": tags[0]}).status_code == 304
+    assert team.asked(path, team.reader, **{"If-None-Match": tags[1]}).status_code == 200
+    s3 = Thief(team, "files").s3()
+    for location, body in Thief(team, "files").files():
+        head = s3.head_object(**place(location))
+        assert head["ContentLength"] == len(body)
+        again = s3.get_object(**place(location), IfMatch=head["ETag"])
+        assert (again["ETag"], again["Body"].read()) == (head["ETag"], body)
+
+
+# Other clients
+
+
+def test_duckdb_reads_all_other_columns(team):
+    with closing(connect(ICEBERG)) as con:
+        uri = team.bridge.catalog_uri
+        con.execute(f"CREATE SECRET token (TYPE iceberg, TOKEN {literal(team.reader)})")
+        con.execute(
+            f"ATTACH 'lake' AS ice (TYPE iceberg, ENDPOINT {literal(uri)}, SECRET token, "
+            "DEFAULT_SCHEMA 'main')"
+        )
+        for name in TABLES:
+            columns = ", ".join(visible(team, name))
+            for where in ["true", *CONDITIONS.get(name, [])]:
+                sql = f"SELECT {columns} FROM ice.main.{name} WHERE {where} ORDER BY id"
+                assert con.execute(sql).fetchall() == native(team, name, where), (name, where)
+            for at in listed(team, name):
+                columns = ", ".join(visible(team, name, at))
+                sql = f"SELECT {columns} FROM ice.main.{name} AT (VERSION => {at}) ORDER BY id"
+                assert con.execute(sql).fetchall() == native(team, name, at=at), (name, at)
+            with pytest.raises(duckdb.Error, match="secret"):
+                con.execute(f"SELECT secret FROM ice.main.{name}")
+
+
+def listed(team: Team, name: str) -> list[int]:
+    """DuckLake's snapshots of a table."""
+    table = team.pyiceberg(team.reader).load_table(f"main.{name}")
+    return [snapshot.sequence_number for snapshot in table.snapshots()]
