@@ -49,11 +49,13 @@ class OpenTable:
     readable: AuthorizedLake
     schema: Schema
     table: Table
+    hidden_ids: tuple[int, ...]
+    """The columns that the caller does not see, by column_id."""
 
-    @property
-    def hidden_ids(self) -> tuple[int, ...]:
-        """The columns that the caller does not see. Raises: as `AuthorizedLake.hidden_ids`."""
-        return self.readable.hidden_ids(self.schema, self.table)
+    @classmethod
+    def for_caller(cls, readable: AuthorizedLake, schema: Schema, table: Table) -> OpenTable:
+        """A table that the caller may read. Raises: as `AuthorizedLake.hidden_ids`."""
+        return cls(readable, schema, table, readable.hidden_ids(schema, table))
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,11 +244,10 @@ class Catalog(LakeCatalog):
     @contextmanager
     def open_table(self, namespace: Namespace, name: str) -> Iterator[OpenTable]:
         """A table within a transaction of the block. Raises: as `find_table`."""
-        with (
-            self.database.transaction() as con,
-            hiding_reasons(bool(self.rights.hidden)),
-        ):
-            yield self.find_table(con, namespace, name)
+        with self.database.transaction() as con:
+            opened = self.find_table(con, namespace, name)
+            with hiding_reasons(bool(opened.hidden_ids)):
+                yield opened
 
     def find_table(self, con: Connection, namespace: Namespace, name: str) -> OpenTable:
         """A table within a transaction.
@@ -254,11 +255,12 @@ class Catalog(LakeCatalog):
         Raises:
             NoSuchTable: there is none that the caller may read.
             NoSuchWarehouse: the lake does not have the pinned snapshot.
+            HiddenFromCaller: as `AuthorizedLake.hidden_ids`.
         """
         of_this_name = queries.table_at(self.snapshot_id, namespace, name)
         lake, match = self._read_lake(con, of_this_name)
         readable = self._readable(con, lake)
-        return OpenTable(readable, *readable.table(namespace, name, match))
+        return OpenTable.for_caller(readable, *readable.table(namespace, name, match))
 
     def table_files(self, opened: OpenTable) -> VirtualTable:
         """The virtual files of a table.

@@ -79,6 +79,10 @@ class Refused(BadRequest):
     """A lake or a table that cannot be served exactly, with the reason and what to do about it."""
 
 
+class PlannedByClient(Refused):
+    """A scan that the client has to plan."""
+
+
 class HiddenFromCaller(Refused):
     """A table with columns that the caller may not see, and that cannot be served without them."""
 
@@ -92,7 +96,7 @@ def hiding_reasons(hides: bool) -> Iterator[None]:
     """
     try:
         yield
-    except HiddenFromCaller:
+    except (HiddenFromCaller, PlannedByClient):
         raise
     except Refused as error:
         if not hides:

@@ -29,7 +29,7 @@ from ..iceberg.parquet.visible_part import Range, visible_part
 from ..iceberg.types import AddedField, Field
 from ..mapping.adaptations import Adaptation
 from ..mapping.rows_files import added_row
-from ..runtime.errors import Refused
+from ..runtime.errors import NoSuchKey, Refused
 from .cached_files import FileKind, rewritten
 from .contexts import NO_VALUE_OF_PATH
 from .names import DATA_FILE, Name
@@ -100,7 +100,9 @@ class FileEnd:
         if not parts:
             return bytes(end - begin)
         first, after = parts[0][0], parts[-1][1]
-        read, shown = memoryview(read_range(self.location, first, after)), bytearray(end - begin)
+        read, shown = read_range(self.location, first, after), bytearray(end - begin)
+        if len(read) != after - first:
+            raise NoSuchKey("a file is shorter than the catalog says")
         for part, part_end in parts:
             shown[part - begin : part_end - begin] = read[part - first : part_end - first]
         return bytes(shown)
