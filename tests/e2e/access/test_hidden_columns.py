@@ -536,3 +536,46 @@ def listed(team: Team, name: str) -> list[int]:
     """DuckLake's snapshots of a table."""
     table = team.pyiceberg(team.reader).load_table(f"main.{name}")
     return [snapshot.sequence_number for snapshot in table.snapshots()]
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+def test_spark_reads_all_other_columns(team):
+    from polynya_local.clients import spark
+
+    session = spark.session()
+    settings = {
+        "type": "rest",
+        "uri": team.bridge.catalog_uri,
+        "warehouse": "lake",
+        "credential": f"reader:{team.reader}",
+        "io-impl": "org.apache.iceberg.aws.s3.S3FileIO",
+        "cache-enabled": "false",
+    }
+    session.conf.set("spark.sql.catalog.hidden_columns", "org.apache.iceberg.spark.SparkCatalog")
+    for key, value in settings.items():
+        session.conf.set(f"spark.sql.catalog.hidden_columns.{key}", value)
+
+    def rows(sql: str) -> list[Any]:
+        return [tuple(map(of_spark, row)) for row in session.sql(sql).collect()]
+
+    for name in TABLES:
+        source = f"hidden_columns.main.{name}"
+        columns = ", ".join(visible(team, name))
+        for where in ["true", *CONDITIONS.get(name, [])]:
+            sql = f"SELECT {columns} FROM {source} WHERE {where} ORDER BY id"
+            assert rows(sql) == native(team, name, where), (name, where)
+        ids = {s.sequence_number: s.snapshot_id for s in snapshots(team, name)}
+        for at, id_ in ids.items():
+            columns = ", ".join(visible(team, name, at))
+            sql = f"SELECT {columns} FROM {source} VERSION AS OF {id_} ORDER BY id"
+            assert rows(sql) == native(team, name, at=at), (name, at)
+
+
+def snapshots(team: Team, name: str) -> list[Any]:
+    return list(team.pyiceberg(team.reader).load_table(f"main.{name}").snapshots())
+
+
+def of_spark(value: Any) -> Any:
+    """A struct as DuckDB gives it."""
+    return value.asDict() if hasattr(value, "asDict") else value

@@ -157,8 +157,9 @@ def footer_with(file: bytes, change) -> bytes:
 def share_bytes(chunks) -> None:
     """The first column says that it is where the second one is."""
     place = chunks[1][META_DATA].value[DATA_PAGE_OFFSET].value
-    chunks[0][META_DATA].value.pop(DICTIONARY_PAGE_OFFSET, None)
-    chunks[0][META_DATA].value |= {DATA_PAGE_OFFSET: i64(place), COMPRESSED_SIZE: i64(1)}
+    meta = chunks[0][META_DATA].value
+    meta.pop(DICTIONARY_PAGE_OFFSET, None)
+    meta |= {DATA_PAGE_OFFSET: i64(place), COMPRESSED_SIZE: i64(1)}
 
 
 def be_elsewhere(chunks) -> None:
