@@ -357,9 +357,10 @@ def serve(
         hosts = access_options.public_hosts([public_uri, public_s3_uri])
         authorization = os.environ.get("AUTHORIZATION", "")
         if policy is not None:
-            is_generated = delivery == lake_options.Delivery.OBJECT_LAMBDA
-            hides_columns = access is not None and sessions is None and is_generated
-            authorization = access_options.policy_setting(policy, hides_columns=hides_columns)
+            authorization = access_options.policy_setting(policy)
+        is_generated = delivery == lake_options.Delivery.OBJECT_LAMBDA
+        if access is None or sessions is not None or not is_generated:
+            access_options.check_hidden_columns(authorization)
     except PolynyaError as error:
         say(str(error))
         raise typer.Exit(1) from None

@@ -193,11 +193,8 @@ def access_settings(
     return settings
 
 
-def policy_setting(path: Path, *, hides_columns: bool) -> str:
+def policy_setting(path: Path) -> str:
     """The policy of a file, as the setting AUTHORIZATION names it.
-
-    Args:
-        hides_columns: whether the server can keep columns from callers.
 
     Raises:
         Misconfigured: it cannot be read, or is wrong.
@@ -208,12 +205,30 @@ def policy_setting(path: Path, *, hides_columns: bool) -> str:
         text = path.read_text("utf-8")
     except (OSError, ValueError) as error:
         raise Misconfigured(f"the policy {path} cannot be read: {error}") from None
-    if Policy.parse(text).hides_columns and not hides_columns:
+    Policy.parse(text)
+    return f"file:{path.absolute()}"
+
+
+def check_hidden_columns(authorization: str) -> None:
+    """Check that a policy hides no columns, for a server that cannot keep them from callers. Other
+    policies than texts and files are read later, and their tables refused.
+
+    Raises:
+        Misconfigured: it does, or it cannot be read.
+    """
+    from polynya.access.policy import Policy
+
+    text = authorization
+    if text.startswith("file:"):
+        try:
+            text = Path(text.removeprefix("file:")).read_text("utf-8")
+        except (OSError, ValueError) as error:
+            raise Misconfigured(f"the policy cannot be read: {error}") from None
+    if text.lstrip().startswith("{") and Policy.parse(text).hides_columns:
         raise Misconfigured(
-            f"the policy {path} hides columns, which needs --tokens or --oidc-issuer, the delivery "
+            "the policy hides columns, which needs --tokens or --oidc-issuer, the delivery "
             "object-lambda, and no --sts-role: otherwise callers read files as they are"
         )
-    return f"file:{path.absolute()}"
 
 
 def trusted_proxies(networks: Sequence[str]) -> tuple[str, ...]:
