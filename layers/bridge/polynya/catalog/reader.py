@@ -53,7 +53,7 @@ class OpenTable:
     """The columns that the caller does not see, by column_id."""
 
     @classmethod
-    def for_caller(cls, readable: AuthorizedLake, schema: Schema, table: Table) -> OpenTable:
+    def open_for_caller(cls, readable: AuthorizedLake, schema: Schema, table: Table) -> OpenTable:
         """A table that the caller may read. Raises: as `AuthorizedLake.hidden_ids`."""
         return cls(readable, schema, table, readable.hidden_ids(schema, table))
 
@@ -260,7 +260,7 @@ class Catalog(LakeCatalog):
         of_this_name = queries.table_at(self.snapshot_id, namespace, name)
         lake, match = self._read_lake(con, of_this_name)
         readable = self._readable(con, lake)
-        return OpenTable.for_caller(readable, *readable.table(namespace, name, match))
+        return OpenTable.open_for_caller(readable, *readable.table(namespace, name, match))
 
     def table_files(self, opened: OpenTable) -> VirtualTable:
         """The virtual files of a table.

@@ -341,7 +341,7 @@ class WritableCatalog:
             if table is None or table[1].end_snapshot is not None or not lake.may_read(*table):
                 # Not its name: it may be one that the caller may not read.
                 raise NoSuchTable("it was dropped, or the caller may not read it")
-            opened = OpenTable.for_caller(lake, *table)
+            opened = OpenTable.open_for_caller(lake, *table)
             return self.reader.load_table_result(opened), opened
 
     def planned(self, con: Connection, target: TableChange) -> Planned:

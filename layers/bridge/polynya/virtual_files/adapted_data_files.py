@@ -74,12 +74,12 @@ class FileEnd:
         """What `encoded` has made bytes of."""
         numbers, _, texts = body.partition(b"\n")
         start, length, *visible_length = map(int, numbers.split())
-        location, rest = texts[:length].decode(), texts[length:]
+        location, tail = texts[:length].decode(), texts[length:]
         if not visible_length:
-            return cls(location, start, rest)
+            return cls(location, start, tail)
         [end] = visible_length
-        visible = tuple((first, last) for first, last in json.loads(rest[:end]))
-        return cls(location, start, rest[end:], visible)
+        visible = tuple((first, last) for first, last in json.loads(tail[:end]))
+        return cls(location, start, tail[end:], visible)
 
     def shows(self, first: int, last: int) -> bool:
         """Whether the caller may see a byte from the first to the last one, both included."""

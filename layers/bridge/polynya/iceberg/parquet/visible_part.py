@@ -123,10 +123,10 @@ def _checked_part(
         visible += [_place(chunks[leaf], start) for leaf in leaves]
         hidden += [place for leaf in others for place in _places(chunks[leaf], start)]
         group[COLUMNS] = listed(STRUCT, [_known_chunk(chunks[leaf]) for leaf in leaves])
-    known = [_known(element, ELEMENT_FIELDS) for c in shown for element in c.elements]
+    new_elements = [_known(element, ELEMENT_FIELDS) for c in shown for element in c.elements]
     new_root = _known(root, ELEMENT_FIELDS) | {NUM_CHILDREN: i32(len(shown))}
     new = _known(file, FILE_FIELDS)
-    new[SCHEMA] = listed(STRUCT, [dict(sorted(new_root.items())), *known])
+    new[SCHEMA] = listed(STRUCT, [dict(sorted(new_root.items())), *new_elements])
     groups = [_known(group, GROUP_FIELDS) for group in file[ROW_GROUPS].value.items]
     new[ROW_GROUPS] = listed(STRUCT, groups)
     if COLUMN_ORDERS in file:
@@ -175,9 +175,9 @@ def _known(fields: Struct, numbers: Collection[int]) -> Struct:
 
 
 def _known_chunk(chunk: Struct) -> Struct:
-    known = _known(chunk, CHUNK_FIELDS)
-    meta = known[META_DATA]
-    return known | {META_DATA: meta._replace(value=_known(meta.value, META_FIELDS))}
+    new = _known(chunk, CHUNK_FIELDS)
+    meta = new[META_DATA]
+    return new | {META_DATA: meta._replace(value=_known(meta.value, META_FIELDS))}
 
 
 def _place(chunk: Struct, start: int) -> Range:
