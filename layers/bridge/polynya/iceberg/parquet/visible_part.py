@@ -113,15 +113,15 @@ def _checked_part(
         raise IndexError(SCHEMA)
     shown = [column for column in columns if _id_of(column, names) in shown_ids]
     leaves = [leaf for column in shown for leaf in column.leaves]
-    others = {*range(sum(len(column.leaves) for column in columns))} - {*leaves}
+    left_out = {*range(sum(len(column.leaves) for column in columns))} - {*leaves}
     visible: list[Range] = [(0, len(MAGIC))]
     hidden: list[Range] = []
     for group in file[ROW_GROUPS].value.items:
         chunks = group[COLUMNS].value.items
-        if len(chunks) != len(leaves) + len(others):
+        if len(chunks) != len(leaves) + len(left_out):
             raise IndexError(COLUMNS)
         visible += [_place(chunks[leaf], start) for leaf in leaves]
-        hidden += [place for leaf in others for place in _places(chunks[leaf], start)]
+        hidden += [place for leaf in left_out for place in _places(chunks[leaf], start)]
         group[COLUMNS] = listed(STRUCT, [_known_chunk(chunks[leaf]) for leaf in leaves])
     new_elements = [_known(element, ELEMENT_FIELDS) for c in shown for element in c.elements]
     new_root = _known(root, ELEMENT_FIELDS) | {NUM_CHILDREN: i32(len(shown))}
