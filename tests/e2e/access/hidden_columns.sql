@@ -29,6 +29,14 @@ COPY (SELECT 'Xq7Zw-' || i AS secret, 'm' || i AS name, i::INTEGER AS id
   TO '{{DATA_PATH}}_ext/more.parquet' (FORMAT parquet, COMPRESSION uncompressed);
 CALL ducklake_add_data_files('lake', 'added', '{{DATA_PATH}}_ext/more.parquet');
 
+CREATE TABLE hive (id INTEGER, secret VARCHAR, day DATE);
+COPY (SELECT i::INTEGER AS id, 'Xq7Zw-' || i AS secret, DATE '2026-01-01' + (i % 2)::INTEGER AS day
+  FROM range(8) AS r(i))
+  TO '{{DATA_PATH}}_ext/hive' (FORMAT parquet, PARTITION_BY (day), COMPRESSION uncompressed);
+CALL ducklake_add_data_files('lake', 'hive', '{{DATA_PATH}}_ext/hive/**/*.parquet',
+  hive_partitioning => true);
+DELETE FROM hive WHERE id = 2;
+
 CREATE TABLE nested (id INTEGER, secret STRUCT(a VARCHAR, l VARCHAR[]), open STRUCT(b INTEGER, c VARCHAR),
   tags VARCHAR[], m MAP(VARCHAR, INTEGER));
 INSERT INTO nested SELECT i, {'a': 'Xq7Zw-' || i, 'l': ['Xq7Zw-list' || i]}, {'b': i, 'c': 'c' || i},

@@ -311,6 +311,13 @@ class Catalog(LakeCatalog):
         is_committed: bool = False,
     ) -> ShownTable:
         """As `load_table_result`, with what the answer was made of."""
+        # Not only for readers: a commit that took place before is answered so too.
+        with hiding_reasons(bool(opened.hidden_ids)):
+            return self._shown(opened, refs_only, is_staged, is_committed)
+
+    def _shown(
+        self, opened: OpenTable, refs_only: bool, is_staged: bool, is_committed: bool
+    ) -> ShownTable:
         files = self.table_files(opened)
         # Before the document: it may say "now".
         until_ms = files.same_until()
