@@ -371,6 +371,9 @@ def serve(
         authorization = os.environ.get("AUTHORIZATION", "")
         if policy is not None:
             authorization = access_options.policy_setting(policy)
+        is_generated = delivery == lake_options.Delivery.OBJECT_LAMBDA
+        if access is None or sessions is not None or not is_generated:
+            access_options.check_hidden_columns(authorization)
     except PolynyaError as error:
         say(str(error))
         raise typer.Exit(1) from None

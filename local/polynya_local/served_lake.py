@@ -1,10 +1,12 @@
 """Composes a server of opened lakes: what each is, their settings, and what answers."""
 
+import hmac
 import json
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
+from hashlib import sha256
 from ipaddress import ip_address
 from pathlib import Path
 from socket import socket
@@ -19,7 +21,7 @@ from polynya.mapping.properties import table_properties
 from polynya.mapping.schemas import check_hidden_types
 from polynya.mapping.tables import check_lake, check_version
 from polynya.runtime.errors import Misconfigured, PolynyaError
-from polynya.runtime.settings import FileSettings, settings_in
+from polynya.runtime.settings import NAMES_KEY, FileSettings, settings_in
 from polynya.storage.aws import AwsSettings
 from polynya.storage.s3_locations import bucket_and_key
 from polynya_pipeline.common.errors import say
@@ -95,6 +97,12 @@ class Options:
     def is_object_lambda(self) -> bool:
         """Whether metadata files are generated when they are read."""
         return self.delivery == Delivery.OBJECT_LAMBDA
+
+    @property
+    def hides_columns(self) -> bool:
+        """Whether the server can keep columns of a table from callers: it knows them, and their
+        keys reach what it generates alone."""
+        return self.access is not None and self.sessions is None and self.is_object_lambda
 
     def bucket_of_virtual_files(self, data_bucket: str) -> str:
         """The bucket that the locations of metadata files name."""
@@ -276,6 +284,10 @@ def _settings(
         "WRITES": "yes" if options.writes else "no",
         "OBJECT_LAMBDA_ENDPOINT": s3_uri,
     }
+    if options.hides_columns:
+        assert options.access is not None
+        secret = options.access.secret
+        all_settings[NAMES_KEY] = hmac.digest(secret, b"names of files", sha256).hex()
     if options.sessions:
         all_settings |= options.sessions.settings()
     if settings is not None:

@@ -162,11 +162,15 @@ class Permission:
 
     def may_read(self, location: str) -> bool:
         """Whether an object may be read. Raises PolynyaError: the catalog does not answer."""
+        if self.grant.table.hidden_ids:
+            return False  # the virtual files alone are without hidden columns
         files = self._files()
         return files is not None and files.may_read(self.grant, location)
 
     def may_write(self, location: str) -> bool:
         """Whether an object may be uploaded, or an upload taken back. Raises: as `may_read`."""
+        if self.grant.table.hidden_ids:
+            return False
         files = self._files()
         return files is not None and files.may_write(self.grant, location)
 

@@ -209,6 +209,28 @@ def policy_setting(path: Path) -> str:
     return f"file:{path.absolute()}"
 
 
+def check_hidden_columns(authorization: str) -> None:
+    """Check that a policy hides no columns, for a server that cannot keep them from callers. Other
+    policies than texts and files are read later, and their tables refused.
+
+    Raises:
+        Misconfigured: it does, or it cannot be read.
+    """
+    from polynya.access.policy import Policy
+
+    text = authorization
+    if text.startswith("file:"):
+        try:
+            text = Path(text.removeprefix("file:")).read_text("utf-8")
+        except (OSError, ValueError) as error:
+            raise Misconfigured(f"the policy cannot be read: {error}") from None
+    if text.lstrip().startswith("{") and Policy.parse(text).hides_columns:
+        raise Misconfigured(
+            "the policy hides columns, which needs --tokens or --oidc-issuer, the delivery "
+            "object-lambda, and no --sts-role: otherwise callers read files as they are"
+        )
+
+
 def trusted_proxies(networks: Sequence[str]) -> tuple[str, ...]:
     """The proxies that say who the client is.
 

@@ -9,7 +9,7 @@ import base64
 import hmac
 import json
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 
 from pg8000.native import Connection
@@ -62,6 +62,8 @@ class KeyScope(TableScope):
 
     directory: str = ""
     """As in `Grant`."""
+    hidden_ids: tuple[int, ...] = ()
+    """As in `VendedTable`."""
 
 
 class UnknownKeys(Exception):
@@ -77,7 +79,10 @@ class TableKeys:
 
     def keys(self, grant: Grant) -> Keys:
         """The keys for a grant: the same each time."""
-        parts = [grant.caller, *grant.table, grant.directory, grant.expires_at]
+        lake, table_uuid, hidden_ids = grant.table
+        parts: list[object] = [grant.caller, lake, table_uuid, grant.directory, grant.expires_at]
+        # A server of an earlier version knows nothing of columns, and takes no such keys.
+        parts += [hidden_ids] if hidden_ids else []
         return self._derive_keys(json.dumps(parts, separators=(",", ":")))
 
     def grant(self, access_key_id: str, session_token: str) -> tuple[Grant, str]:
@@ -94,8 +99,9 @@ class TableKeys:
         is_own = is_same(keys.session_token, session_token)
         if not (is_own and is_same(keys.access_key_id, access_key_id)):
             raise UnknownKeys
-        caller, lake, table_uuid, directory, expires_at = json.loads(text)
-        grant = Grant(caller, VendedTable(lake, table_uuid), directory, expires_at)
+        caller, lake, table_uuid, directory, expires_at, *hidden = json.loads(text)
+        hidden_ids = tuple(id_ for ids in hidden for id_ in ids)
+        grant = Grant(caller, VendedTable(lake, table_uuid, hidden_ids), directory, expires_at)
         return grant, keys.secret_access_key
 
     def _derive_keys(self, text: str) -> Keys:
@@ -115,6 +121,16 @@ class KeyVending(CredentialVending):
     """Vends keys for the server's own S3 endpoint, which decides what they permit."""
 
     scopes_last = True
+
+    @property
+    def hides_columns(self) -> bool:
+        """True, unless clients read virtual files in a bucket."""
+        return not self._materialized
+
+    def without_columns(self, scope: TableScope, hidden_ids: tuple[int, ...]) -> TableScope:
+        """The scope without the table's own files."""
+        assert isinstance(scope, KeyScope)
+        return replace(scope, locations=(), directory="", hidden_ids=hidden_ids)
 
     def __init__(self, config: Config, aws: Clients, keys: TableKeys) -> None:
         """Args: as `CredentialVending`."""
@@ -148,7 +164,7 @@ class KeyVending(CredentialVending):
         assert isinstance(scope, KeyScope)
         count("CredentialsVended")
         expires_at = int(time.time()) + self._seconds
-        table = VendedTable(self._lake, scope.table_uuid)
+        table = VendedTable(self._lake, scope.table_uuid, scope.hidden_ids)
         keys = self._keys.keys(Grant(holder, table, scope.directory, expires_at))
         return {
             "s3.access-key-id": keys.access_key_id,

@@ -108,15 +108,29 @@ class Sight:
 
 
 def _visible(namings: Iterable[Naming], rights: Rights) -> set[int]:
-    """The ids of the tables and views that may be read by their newest names."""
+    """The ids of the tables and views that may be read by their newest names.
+
+    Without tables of which the policy hides columns: all reports would have to know of them.
+    """
+    namings = [*namings]
     newest = {(naming.kind, naming.object_id): naming for naming in namings}
     visible, hidden = set[int](), set[int]()
+    hiding = {(n.kind, n.object_id) for n in namings if _hides_columns(n, rights)}
     for naming in newest.values():
         levels = naming.levels
         may_read = levels is not None and rights.may_read_table(levels[:-1], levels[-1])
+        may_read = may_read and (naming.kind, naming.object_id) not in hiding
         (visible if may_read else hidden).add(naming.object_id)
     # Ids are the catalog's claims: a table and a view may have the same.
     return visible - hidden
+
+
+def _hides_columns(naming: Naming, rights: Rights) -> bool:
+    """Whether the policy hides columns of a table of this name, or that is not known."""
+    if naming.kind != "table" or not rights.hidden:
+        return False
+    levels = naming.levels
+    return levels is None or bool(rights.hidden_columns([(levels[:-1], levels[-1])]))
 
 
 def _with_parents(

@@ -514,6 +514,29 @@ def test_without_a_valid_policy_nothing_is_served(aws, source):
             assert head(other, caller, key)[0] == status
 
 
+def test_a_table_of_which_columns_are_hidden_is_refused(aws):
+    """Callers have, or get, credentials for the bucket itself: nothing would be hidden."""
+    of_orders = {"main": ["other", {"orders": {"hidden_columns": ["i"]}}]}
+    rules = [
+        {"principals": [f"arn:aws:iam::{ACCOUNT}:role/Analyst"], "tables": of_orders},
+        {"principals": ["*"], **{key: {"*": ["*"]} for key in ("tables", "write")}},
+    ]
+    files = keys(aws, "orders")
+    with invocable(**aws.values | {"AUTHORIZATION": json.dumps({"rules": rules})}) as invoked:
+        other = SimpleNamespace(**vars(aws) | invoked)
+        path = "lake/namespaces/main/tables/orders"
+        for end, method in (("", "GET"), ("/credentials", "GET"), ("/plan", "POST")):
+            status, body = ask(other, role("Analyst"), path + end, method)
+            assert status == 400, (end, body)
+            assert "`polynya serve`" in body["error"]["message"]
+        for key in files:
+            assert head(other, role("Analyst"), key) == (404, "NoSuchKey")
+            assert head(other, role("Admin"), key) == (200, None)
+            assert head(other, role("Analyst"), key.replace("/g3/list-", "/g3/list-h1-"))[0] == 404
+        assert ask(other, role("Admin"), path)[0] == 200
+        assert ask(other, role("Analyst"), "lake/namespaces/main/tables/salaries")[0] == 200
+
+
 def test_the_policy_can_be_an_object_in_s3(aws):
     s3 = boto3.client("s3", endpoint_url=aws.moto)
     s3.put_object(Bucket="lakes", Key="policy.json", Body=json.dumps(POLICY).encode())

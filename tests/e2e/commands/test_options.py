@@ -1,7 +1,9 @@
 """What the command says of options that hide nothing, and of lakes that lie elsewhere."""
 
+import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from polynya_local.cli import SUBCOMMANDS, Subcommands, app
@@ -71,6 +73,38 @@ def test_a_lake_with_a_wrong_setting_of_its_own_is_not_served(tmp_path):
     file.write_text(f'[sales]\ndatabase_url = "{lake.address}"\nhidden_types = "nonsense"\n')
     done = CliRunner().invoke(app, ["serve", "--lakes", str(file), "--port", "0"])
     assert done.exit_code == 1 and "names nonsense, which" in " ".join(done.stderr.split())
+
+
+STS = ["--sts-role", "arn:aws:iam::111122223333:role/x", "--s3-endpoint", "http://s3"]
+
+
+@pytest.mark.parametrize("is_of_environment", [False, True])
+@pytest.mark.parametrize(
+    ("options", "is_refused"),
+    [
+        (["--tokens", "tokens"], False),
+        ([], True),
+        (["--tokens", "tokens", "--delivery", "materialize"], True),
+        ([*STS, "--tokens", "tokens", "--delivery", "materialize"], True),
+    ],
+)
+def test_columns_are_hidden_only_where_files_are_made_for_each_caller(
+    options, is_refused, is_of_environment, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    Path("tokens").write_text("")
+    tables = {"main": [{"t": {"hidden_columns": ["a"]}}]}
+    Path("policy").write_text(json.dumps({"rules": [{"principals": ["*"], "tables": tables}]}))
+    lake = file_lakes.empty("duckdb", tmp_path / "lake")
+    if is_of_environment:
+        monkeypatch.setenv("AUTHORIZATION", Path("policy").read_text())
+    of_policy = [] if is_of_environment else ["--policy", "policy"]
+    # What comes after the policy is wrong, so that nothing is served.
+    words = ["serve", lake.address, *of_policy, *options, "--files-from", "nonsense"]
+    done = CliRunner().invoke(app, words)
+    said = " ".join(done.stderr.split())
+    assert ("hides columns, which needs" in said) is is_refused, said
+    assert done.exit_code == (1 if is_refused else 2)
 
 
 @pytest.mark.parametrize("name", ["time", "decimal(10,2)", "geometry", "interval"])

@@ -4,7 +4,7 @@ import json
 
 import pytest
 from polynya.access.caller import Caller, principal_arn, session_name
-from polynya.access.policy import EVERYTHING, AccessResolver, Policy
+from polynya.access.policy import EVERYTHING, AccessResolver, Policy, Rights
 from polynya.aws_lambda.events import api_caller, s3_caller
 from polynya.runtime.errors import Misconfigured
 from polynya.runtime.settings import Config
@@ -145,8 +145,79 @@ def test_files_may_be_added_from_the_directories_of_the_rules_of_a_caller():
     assert found.rights([]).file_directories == EVERYTHING.file_directories == ()
 
 
+def hiding(**columns: list[str]) -> list[object]:
+    """What a rule has for a namespace: tables of which columns are hidden."""
+    return [{table: {"hidden_columns": names} for table, names in columns.items()}]
+
+
+def hidden(rights: Rights, namespace: str, *names: str) -> set[str]:
+    return set(rights.hidden_columns([(tuple(namespace.split()), name) for name in names]))
+
+
+def test_a_rule_permits_a_table_and_hides_its_columns():
+    rules = [{"principals": ["*"], "tables": {"main": ["open", *hiding(people=["pay", "Age"])]}}]
+    rights = policy({"rules": rules}).rights([])
+    assert rights.may_read_table(("main",), "people") and rights.may_read_table(("main",), "open")
+    assert not rights.may_read_table(("main",), "other")
+    assert hidden(rights, "main", "people") == {"pay", "Age"}
+    assert hidden(rights, "main", "open") == hidden(rights, "other", "people") == set()
+    assert policy({"rules": rules}).hides_columns and not policy().hides_columns
+
+
+def test_what_one_rule_hides_no_other_rule_shows():
+    rules = [
+        {"principals": ["a=1"], "tables": {"main": hiding(people=["pay"])}},
+        {"principals": ["a=*"], "tables": {"main": hiding(people=["age"])}},
+        {
+            "principals": ["*"],
+            "tables": {"*": ["*"]},
+            "write": {"*": ["*"]},
+            "add_files": ["s3://b/x/"],
+        },
+    ]
+    found = policy({"rules": rules})
+    rights = found.rights(["a=1"])
+    assert hidden(rights, "main", "people") == {"pay", "age"}
+    assert hidden(found.rights(["a=2"]), "main", "people") == {"age"}
+    assert not rights.all_tables and not rights.file_directories
+    assert not rights.may_write_table(("main",), "people")
+    assert not rights.may_write_table(("main",), "PEOPLE")
+    assert rights.may_write_table(("main",), "others")
+    others = found.rights(["b=1"])
+    assert others.all_tables and others.file_directories and not others.hidden
+    assert others.may_write_table(("main",), "people")
+
+
+def test_a_table_has_the_columns_of_all_its_names_in_any_letter_case():
+    tables = {"main": hiding(People=["pay"]), "s*": [{"europe": hiding(people=["age"])}]}
+    rights = policy({"rules": [{"principals": ["*"], "tables": tables}]}).rights([])
+    assert hidden(rights, "MAIN", "peOple") == hidden(rights, "main", "new", "people") == {"pay"}
+    assert hidden(rights, "sales Europe", "people") == {"age"}
+    for namespace in ("sales", "sales asia", "sales europe north", "europe"):
+        assert hidden(rights, namespace, "people") == set()
+
+
 WRONG = [
     "",
+    *(
+        f'{{"rules": [{{"principals": ["*"], {text}}}]}}'
+        for text in (
+            '"tables": {"main": [{"t": {}}]}',
+            '"tables": {"main": [{"t": {"hidden_columns": []}}]}',
+            '"tables": {"main": [{"t": {"hidden_columns": "a"}}]}',
+            '"tables": {"main": [{"t": {"hidden_columns": [""]}}]}',
+            '"tables": {"main": [{"t": {"hidden_columns": [7]}}]}',
+            '"tables": {"main": [{"t": {"hidden_columns": ["a*"]}}]}',
+            '"tables": {"main": [{"t*": {"hidden_columns": ["a"]}}]}',
+            '"tables": {"main": [{"*": {"hidden_columns": ["a"]}}]}',
+            '"tables": {"main": [{"t": {"hidden_columns": ["a"], "rows": []}}]}',
+            '"tables": {"main": [{"t": {"columns": ["a"]}}]}',
+            '"tables": {"main": {"hidden_columns": ["a"]}}',
+            '"tables": {"main": {"t": {"hidden_columns": ["a"]}}}',
+            '"tables": {}, "write": {"main": [{"t": {"hidden_columns": ["a"]}}]}',
+            '"tables": {}, "hidden_columns": {"main": ["a"]}',
+        )
+    ),
     "[]",
     "{}",
     '{"rules": {}}',

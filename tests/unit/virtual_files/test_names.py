@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from polynya.runtime.errors import NoSuchKey
+from polynya.runtime.settings import CLIENTS
 from polynya.virtual_files.names import GENERATOR, KINDS, Name, is_virtual, parse
 from polynya.virtual_files.virtual_files import ALL_KINDS
 
@@ -17,7 +18,10 @@ def names(draw):
     kind = draw(st.sampled_from(sorted(KINDS)))
     numbers = tuple(draw(NUMBER) for _ in KINDS[kind].numbers)
     fingerprint = draw(st.text("0123456789abcdef", min_size=20, max_size=20))
-    return Name(str(draw(st.uuids())), kind, numbers, fingerprint, draw(st.booleans()))
+    clients = draw(st.sampled_from([None, frozenset(), frozenset({"spark"}), CLIENTS]))
+    hidden_ids = tuple(sorted(draw(st.sets(st.integers(0, 10**18 - 1), max_size=3))))
+    own = draw(st.booleans()), clients, hidden_ids
+    return Name(str(draw(st.uuids())), kind, numbers, fingerprint, *own)
 
 
 PREFIXES = st.sampled_from(["polynya", "a/b", "p.q", "x+y", "ünï", "polynya/polynya"])

@@ -25,10 +25,13 @@ from ..storage.operator_documents import REFRESH_SECONDS
 from ..virtual_files.names import DATA_FILE, parse
 from ..virtual_files.virtual_files import VirtualFiles
 from .caller import Caller
-from .policy import ALL, AccessResolver, Rights
+from .policy import ALL, AccessResolver, Rights, TableName
 
 Item = TypeVar("Item")
 Name = TypeVar("Name", str, Namespace)
+
+MOST_HIDDEN = 64
+"""The most hidden columns of a table: names of files have their ids."""
 
 NO_UUID = "00000000-0000-0000-0000-000000000000"
 """A uuid that no table has; rows of `polynya_commits` about namespaces have it."""
@@ -155,6 +158,52 @@ class AuthorizedLake:
         """Whether the caller may read a table under its newest name."""
         return self.rights.may_read_table(schema.namespace, table.table_name)
 
+    def hidden_ids(self, schema: Schema, table: Table) -> tuple[int, ...]:
+        """The columns of a table that the caller does not see, by column_id, ascending.
+
+        They are all that have, or have had, a name of the policy. A name that no column has now may
+        be one that somebody has renamed.
+
+        Raises:
+            HiddenFromCaller: the policy names a column that the table does not have.
+        """
+        hidden = {name.casefold() for name in self._hidden_columns(schema, table)}
+        if not hidden:
+            return ()
+        namings = queries.top_level_names(table.table_id).run(self.con)
+        named = [naming for naming in namings if (naming.column_name or "").casefold() in hidden]
+        has_all = {(n.column_name or "").casefold() for n in named if n.is_last} == hidden
+        ids = tuple(sorted({naming.column_id for naming in named}))
+        if not has_all or len(ids) > MOST_HIDDEN:
+            reason = "a column that this table does not have" if not has_all else "too many columns"
+            raise errors.HiddenFromCaller(
+                f"the table {schema.name_of(table.table_name)} is not served to you: the "
+                f"authorization policy hides {reason}; who writes the policy has to correct it"
+            )
+        return ids
+
+    def check_may_write(self, schema: Schema, table: Table) -> None:
+        """Check that the caller may change and drop a table.
+
+        Raises:
+            Forbidden: the caller may not.
+        """
+        check_may_write_table(self.rights, schema.namespace, table.table_name)
+        if self._hidden_columns(schema, table):
+            raise _sees_not_all(schema.namespace, table.table_name)
+
+    def _hidden_columns(self, schema: Schema, table: Table) -> frozenset[str]:
+        """The names that the policy has for a table, also by its earlier names."""
+        if not self.rights.hidden:
+            return frozenset()
+        names = queries.names_of_table(table.table_id).run(self.con)
+        if names is None:
+            raise errors.HiddenFromCaller(
+                f"the table {schema.name_of(table.table_name)} is not served to you: the "
+                "authorization policy hides columns, and the catalog has lost a name of the table"
+            )
+        return self.rights.hidden_columns(names)
+
     def _newest(self, match: tuple[Schema, Table] | None) -> tuple[Schema, Table] | None:
         """A table under its newest name, which rights depend on; None if there is no table."""
         if self.snapshot_id == self.lake.snapshot_id:
@@ -198,10 +247,6 @@ def _quoted(name: str | Namespace) -> str:
     return repr(name if isinstance(name, str) else dotted(*name))
 
 
-TableName = tuple[Namespace, str]
-"""Namespace and table."""
-
-
 class AuthorizedFiles:
     """Reads virtual files for callers who may read their tables.
 
@@ -237,13 +282,18 @@ class AuthorizedFiles:
             Misconfigured, ServiceUnavailable: the policy cannot be read; or as
                 `VirtualFiles.read`.
         """
-        table_uuid = parse(key, self._prefix).table_uuid
-        if not self._may_read(table_uuid, self._access.file_rights(caller, self._lake)):
+        name = parse(key, self._prefix)
+        rights = self._access.file_rights(caller, self._lake)
+        # Each set of hidden columns has files of its own.
+        if name.hidden_ids != rights.hidden_ids or not self._may_read(name.table_uuid, rights):
             raise errors.NoSuchKey("the catalog holds no such table or snapshot")
-        return self._files.read(key)
+        with errors.hiding_reasons(bool(name.hidden_ids)):
+            return self._files.read(key)
 
     def _may_read(self, table_uuid: str, rights: Rights) -> bool:
         if rights.table_uuid not in {None, table_uuid}:
+            return False
+        if rights.hidden and self._hides_columns(table_uuid, rights):
             return False
         if rights.all_tables:
             return True
@@ -260,6 +310,14 @@ class AuthorizedFiles:
         return True
 
     @retried
+    def _hides_columns(self, table_uuid: str, rights: Rights) -> bool:
+        """Whether the caller does not see columns of a table, or that is not known."""
+        with self.database.transaction() as con:
+            row = queries.table_of_uuid(table_uuid).run(con)
+            names = queries.names_of_table(row[1].table_id).run(con) if row else None
+        return names is None or bool(rights.hidden_columns(names))
+
+    @retried
     def _read_name(self, table_uuid: str) -> TableName | None:
         with self.database.transaction() as con:
             row = queries.table_of_uuid(table_uuid).run(con)
@@ -272,8 +330,17 @@ def check_may_write_table(rights: Rights, namespace: Namespace, name: str) -> No
     Raises:
         Forbidden: the caller may not.
     """
+    if rights.hidden_columns([(namespace, name)]):
+        raise _sees_not_all(namespace, name)
     if not rights.may_write_table(namespace, name):
         raise no_right_to_table(rights, namespace, name)
+
+
+def _sees_not_all(namespace: Namespace, name: str) -> errors.Forbidden:
+    return errors.Forbidden(
+        f"no right to write {dotted(*namespace, name)}: the authorization policy hides columns of "
+        "it from you, and rows have all columns"
+    )
 
 
 def no_right_to_table(rights: Rights, namespace: Namespace, name: str) -> errors.Forbidden:

@@ -30,6 +30,8 @@ class VendedTable(NamedTuple):
     lake: str
     """As `Config.lake`."""
     table_uuid: str
+    hidden_ids: tuple[int, ...] = ()
+    """The columns that they do not reach, by column_id, ascending."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,11 +7,14 @@ lake that is added later. A rule without `issuers` is about tokens of the first 
 may give the same name to different people.
 
 The principals of a caller are what the host has verified, in the spelling of the document.
+
+A rule may name columns of a table that its callers do not see. Unlike all else this forbids: it
+holds whatever other rules permit.
 """
 
 import re
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -32,6 +35,33 @@ Patterns = tuple[tuple[Namespace, str], ...]
 ALL = "*"
 """The pattern of all tables of a namespace, and of all namespaces below it."""
 
+HIDDEN_COLUMNS = "hidden_columns"
+"""The key of the columns of a table that the callers of a rule do not see."""
+
+
+@dataclass(frozen=True, slots=True)
+class HiddenColumns:
+    """Columns of one table that callers do not see."""
+
+    namespace: Namespace
+    """A pattern for each level."""
+    table: str
+    """Its name: no pattern."""
+    columns: frozenset[str]
+    """Their names."""
+
+    def are_of(self, namespace: Namespace, name: str) -> bool:
+        """Whether a table has this name. DuckLake compares names without letter case."""
+        return (
+            len(self.namespace) == len(namespace)
+            and all(map(_matches, map(str.casefold, self.namespace), map(str.casefold, namespace)))
+            and self.table.casefold() == name.casefold()
+        )
+
+
+TableName = tuple[Namespace, str]
+"""Namespace and table."""
+
 
 @dataclass(frozen=True, slots=True)
 class Rights:
@@ -44,13 +74,26 @@ class Rights:
     """The directories of S3 from which files may be added to them; each ends with a slash."""
     table_uuid: str | None = None
     """The one table that the caller's credentials were vended for; None: no such limit."""
+    hidden: tuple[HiddenColumns, ...] = ()
+    """Columns that the caller does not see."""
+    hidden_ids: tuple[int, ...] = ()
+    """The columns of the table that the vended credentials do not reach, by column_id."""
     holder: str = field(default="", compare=False)
     """Who has them (`Caller.identity`), for logs."""
 
     @property
     def all_tables(self) -> bool:
-        """Whether the caller may read every table of every namespace."""
-        return ((ALL,), ALL) in self.tables
+        """Whether the caller may read every table of every namespace, and all columns of it."""
+        return ((ALL,), ALL) in self.tables and not self.hidden
+
+    def hidden_columns(self, names: Collection[TableName]) -> frozenset[str]:
+        """The names of the columns that the caller does not see in a table.
+
+        Args:
+            names: all that the table has had: under another name it has the same columns.
+        """
+        of_table = (h.columns for h in self.hidden if any(h.are_of(*name) for name in names))
+        return frozenset().union(*of_table)
 
     def may_read_namespace(self, namespace: Namespace) -> bool:
         """Whether the caller may read every table of a namespace, even if it has none."""
@@ -71,10 +114,12 @@ class Rights:
     def may_write_table(self, namespace: Namespace, name: str) -> bool:
         """Whether the caller may create, change and drop a table, or a view.
 
-        Vended credentials write files only, never the catalog.
+        Vended credentials write files only, never the catalog. Who does not see a column writes no
+        rows of the table; `AuthorizedLake.check_may_write` knows its earlier names too.
         """
         return (
             self.table_uuid is None
+            and not self.hidden_columns([(namespace, name)])
             and self.may_read_table(namespace, name)
             and _have_table(self.writable, namespace, name)
         )
@@ -96,6 +141,7 @@ class Rule:
     """Patterns of names; None: the lake of the settings."""
     issuers: tuple[str, ...] | None = None
     """The issuers of tokens; None: the first one."""
+    hidden: tuple[HiddenColumns, ...] = ()
 
     def holds_in(self, lake: str, *, is_of_settings: bool) -> bool:
         """Whether the rule is about a lake of this name."""
@@ -155,11 +201,19 @@ class Policy:
             and rule.names(names, is_of_other_issuer=is_of_other_issuer)
         ]
         directories = dict.fromkeys(path for rule in rules for path in rule.file_directories)
+        hidden = tuple(dict.fromkeys(of_rule for rule in rules for of_rule in rule.hidden))
         return Rights(
             _union(rule.tables for rule in rules),
             _union(rule.writable for rule in rules),
-            tuple(directories),
+            # A file with a hidden column could be added to another table.
+            () if hidden else tuple(directories),
+            hidden=hidden,
         )
+
+    @property
+    def hides_columns(self) -> bool:
+        """Whether a rule names columns that callers do not see."""
+        return any(rule.hidden for rule in self.rules)
 
 
 def _union(patterns: Iterable[Patterns]) -> Patterns:
@@ -211,13 +265,15 @@ def _rule(rule: Any) -> Rule:
         for text in [] if texts is None else _list(texts, f"{what}s"):
             if not isinstance(text, str):
                 raise _wrong(f"the name of a {what} must be a text")
+    hidden: list[HiddenColumns] = []
     return Rule(
         tuple(principals),
-        _patterns(tables, "tables"),
-        _patterns(write, "write"),
+        _patterns(tables, "tables", hidden),
+        _patterns(write, "write", None),
         tuple(directories),
         None if lakes is None else tuple(lakes),
         None if issuers is None else tuple(issuers),
+        tuple(hidden),
     )
 
 
@@ -228,15 +284,22 @@ def is_directory(location: str) -> bool:
     return location.startswith("s3://") and location.endswith("/") and is_plain
 
 
-def _patterns(thing: Any, what: str, above: Namespace = ()) -> Patterns:
+def _patterns(
+    thing: Any, what: str, hidden: list[HiddenColumns] | None, above: Namespace = ()
+) -> Patterns:
+    """The patterns of tables; `hidden` gets the hidden columns, and None permits none."""
     if not isinstance(thing, dict):
         raise _wrong(f"{what} must be an object: namespace to a list of tables")
     pairs: list[tuple[Namespace, str]] = []
     for key, names in thing.items():
         namespace = (*above, key)
+        if above and hidden is not None and isinstance(names, dict):
+            hidden.append(_hidden_columns(above, key, names))
+            pairs.append((above, key))
+            continue
         for name in _list(names, f"the tables of a namespace under {what}"):
             if isinstance(name, dict):
-                pairs += _patterns(name, what, namespace)
+                pairs += _patterns(name, what, hidden, namespace)
             elif isinstance(name, str):
                 pairs.append((namespace, name))
             else:
@@ -245,6 +308,15 @@ def _patterns(thing: Any, what: str, above: Namespace = ()) -> Patterns:
                     "an object"
                 )
     return tuple(pairs)
+
+
+def _hidden_columns(namespace: Namespace, table: str, thing: Any) -> HiddenColumns:
+    [columns] = _values(thing, f"what is said of the table {table}", [HIDDEN_COLUMNS], {})
+    if not _list(columns, HIDDEN_COLUMNS) or not all(c and isinstance(c, str) for c in columns):
+        raise _wrong(f"{HIDDEN_COLUMNS} of the table {table} must be the names of columns")
+    if "*" in table or any("*" in column for column in columns):
+        raise _wrong(f"{HIDDEN_COLUMNS} must name one table and its columns, without an asterisk")
+    return HiddenColumns(namespace, table, frozenset(columns))
 
 
 def _values(
@@ -308,9 +380,10 @@ class AccessResolver:
 
     def file_rights(self, caller: Caller, lake: str = "") -> Rights:
         """The rights of a caller to virtual files. Args, Raises: as `catalog_rights`."""
-        if caller.vended_for is not None:
-            is_of_lake = caller.vended_for.lake == lake
-            return _vended_rights(caller.vended_for.table_uuid if is_of_lake else None)
+        if (vended_for := caller.vended_for) is not None:
+            is_of_lake = vended_for.lake == lake
+            rights = _vended_rights(vended_for.table_uuid if is_of_lake else None)
+            return replace(rights, hidden_ids=vended_for.hidden_ids)
         for role in self._vended_roles:
             session = session_name(caller.arn, role)
             if session is not None:

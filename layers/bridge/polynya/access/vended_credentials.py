@@ -20,7 +20,7 @@ from ..ducklake.paths import table_location
 from ..ducklake.rows.objects import Lake, Schema, Table
 from ..mapping.properties import staging_root, upload_location
 from ..rest import answers
-from ..runtime.errors import PolynyaError, Refused
+from ..runtime.errors import HiddenFromCaller, PolynyaError, Refused
 from ..runtime.metrics import count
 from ..runtime.settings import Config
 from ..storage.aws import Clients, call
@@ -188,6 +188,19 @@ class CredentialVending:
 
     scopes_last: ClassVar[bool] = False
     """Whether a scope holds for as long as its own table is the same, whatever others do."""
+
+    @property
+    def hides_columns(self) -> bool:
+        """Whether credentials can be for a table without some of its columns."""
+        return False
+
+    def without_columns(self, scope: TableScope, hidden_ids: tuple[int, ...]) -> TableScope:
+        """The scope of a reader for whom some columns are hidden.
+
+        Raises:
+            HiddenFromCaller: these credentials reach the table's own files.
+        """
+        raise HiddenFromCaller("these credentials would reach columns that are hidden from you")
 
     def __init__(self, config: Config, aws: Clients | None = None) -> None:
         """Nothing is asked yet.

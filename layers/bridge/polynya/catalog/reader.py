@@ -21,10 +21,17 @@ from ..iceberg.table_metadata import TableMetadata
 from ..mapping.manifests import fingerprint
 from ..mapping.views import view_metadata
 from ..rest import answers
-from ..runtime.errors import BadRequest, NoSuchTable, PolynyaError
+from ..runtime.errors import (
+    BadRequest,
+    HiddenFromCaller,
+    NoSuchTable,
+    PolynyaError,
+    hiding_reasons,
+)
 from ..runtime.namespaces import Namespace, dotted, path_segment
 from ..runtime.settings import Config
-from ..virtual_files.virtual_files import VirtualTable
+from ..virtual_files.contexts import Audience
+from ..virtual_files.virtual_files import NOT_HIDDEN, VirtualTable
 from .lakes import Lakes
 from .loaded_tables import CachedAnswer, LoadedTable, LoadedTables, LoadRequest
 from .warehouse import CLIENT_PLANS, SCAN_PLANNING_MODE, LakeCatalog
@@ -42,6 +49,13 @@ class OpenTable:
     readable: AuthorizedLake
     schema: Schema
     table: Table
+    hidden_ids: tuple[int, ...]
+    """The columns that the caller does not see, by column_id."""
+
+    @classmethod
+    def open_for_caller(cls, readable: AuthorizedLake, schema: Schema, table: Table) -> OpenTable:
+        """A table that the caller may read. Raises: as `AuthorizedLake.hidden_ids`."""
+        return cls(readable, schema, table, readable.hidden_ids(schema, table))
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,8 +170,10 @@ class Catalog(LakeCatalog):
         self, namespace: Namespace, table: str, refs_only: bool, with_credentials: bool
     ) -> LoadRequest | None:
         """The values on which an answer depends; None for one that is not kept."""
-        # A name with a `+` may mean another table for other callers (`AuthorizedLake.table`).
-        if self.snapshot_id is not None or "+" in "".join((*namespace, table)):
+        # A name with a `+` may mean another table for other callers (`AuthorizedLake.table`), and
+        # other callers may see other columns.
+        is_other = self.rights.hidden or "+" in "".join((*namespace, table))
+        if self.snapshot_id is not None or is_other:
             return None
         shown = (self.shows_version_3, self.clients)
         return LoadRequest(namespace, table, refs_only, with_credentials, *shown)
@@ -229,7 +245,9 @@ class Catalog(LakeCatalog):
     def open_table(self, namespace: Namespace, name: str) -> Iterator[OpenTable]:
         """A table within a transaction of the block. Raises: as `find_table`."""
         with self.database.transaction() as con:
-            yield self.find_table(con, namespace, name)
+            opened = self.find_table(con, namespace, name)
+            with hiding_reasons(bool(opened.hidden_ids)):
+                yield opened
 
     def find_table(self, con: Connection, namespace: Namespace, name: str) -> OpenTable:
         """A table within a transaction.
@@ -237,24 +255,27 @@ class Catalog(LakeCatalog):
         Raises:
             NoSuchTable: there is none that the caller may read.
             NoSuchWarehouse: the lake does not have the pinned snapshot.
+            HiddenFromCaller: as `AuthorizedLake.hidden_ids`.
         """
         of_this_name = queries.table_at(self.snapshot_id, namespace, name)
         lake, match = self._read_lake(con, of_this_name)
         readable = self._readable(con, lake)
-        return OpenTable(readable, *readable.table(namespace, name, match))
+        return OpenTable.open_for_caller(readable, *readable.table(namespace, name, match))
 
     def table_files(self, opened: OpenTable) -> VirtualTable:
         """The virtual files of a table.
 
         Raises:
             Refused: the table's own rows in the catalog are broken.
+            HiddenFromCaller: the caller may not see a column, and that cannot be kept.
         """
-        lake = opened.readable
+        lake, hidden_ids = opened.readable, opened.hidden_ids
+        if hidden_ids and not (self.vending and self.vending.hides_columns):
+            raise HiddenFromCaller(NOT_HIDDEN)
         return self.virtual_files.table_files(
             *(lake.con, lake.lake, opened.schema, opened.table, lake.snapshot_id),
             # False would hide columns that the settings show.
-            shows_version_3=self.shows_version_3 or None,
-            clients=self.clients,
+            audience=Audience(self.shows_version_3 or None, self.clients, hidden_ids),
         )
 
     def load_table_result(
@@ -290,6 +311,13 @@ class Catalog(LakeCatalog):
         is_committed: bool = False,
     ) -> ShownTable:
         """As `load_table_result`, with the values from which the answer was made."""
+        # Not only for readers: a commit that took place before is answered so too.
+        with hiding_reasons(bool(opened.hidden_ids)):
+            return self._shown(opened, refs_only, is_staged, is_committed)
+
+    def _shown(
+        self, opened: OpenTable, refs_only: bool, is_staged: bool, is_committed: bool
+    ) -> ShownTable:
         files = self.table_files(opened)
         # Before the document, which may contain the current time.
         until_ms = files.same_until()
@@ -386,11 +414,14 @@ class Catalog(LakeCatalog):
     ) -> TableScope:
         virtual = f"{self.virtual_files.location}/{opened.table.table_uuid}"
         lake = opened.readable
-        may_write = may_write and self._may_write(opened)
-        return vending.scope(
+        may_write, hidden_ids = may_write and self._may_write(opened), opened.hidden_ids
+        if hidden_ids and not vending.hides_columns:
+            raise HiddenFromCaller(NOT_HIDDEN)
+        scope = vending.scope(
             *(lake.con, lake.lake, opened.schema, opened.table, virtual),
-            may_write=may_write,
+            may_write=may_write and not hidden_ids,
         )
+        return vending.without_columns(scope, hidden_ids) if hidden_ids else scope
 
     def _may_write(self, opened: OpenTable) -> bool:
         """Whether the caller may write a table. A pinned lake is read-only."""

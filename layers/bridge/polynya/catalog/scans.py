@@ -21,7 +21,7 @@ from ..mapping.manifests import fingerprint, fingerprint_of_bytes
 from ..mapping.scan_tasks import scan_tasks
 from ..rest.answers import PlanTableScanResult, ScanTasks
 from ..rest.planning import FetchScanTasksRequest, PlanTableScanRequest, filter_of
-from ..runtime.errors import BadRequest, NoSuchPlanTask, Refused, Unsupported
+from ..runtime.errors import BadRequest, NoSuchPlanTask, PlannedByClient, Refused, Unsupported
 from ..runtime.namespaces import Namespace
 from ..virtual_files.scan_files import ScanFiles
 from ..virtual_files.virtual_files import VirtualTable
@@ -355,7 +355,7 @@ class ScanPlanner:
     def _check(self, opened: OpenTable, files: VirtualTable, snapshot_id: int) -> None:
         """Refuse scans of a snapshot that clients have to plan themselves."""
         if reason := self.catalog.planned_by_client(opened, files, snapshot_id):
-            raise Refused(
+            raise PlannedByClient(
                 f"scans of the table {files.history.full_name} are planned by the client: "
                 f"{reason}; set the client's scan-planning-mode to `client`"
             )

@@ -5,7 +5,6 @@ Each operation is one snapshot of DuckLake.
 
 from dataclasses import dataclass, field
 
-from ..access.authorized_lake import check_may_write_table
 from ..access.vended_credentials import TableScope
 from ..commits.attempts import check_time
 from ..commits.request.table_commit import table_commit
@@ -113,8 +112,7 @@ def drop(catalog: WritableCatalog, namespace: Namespace, name: str) -> None:
 
     def write(snapshot: NewSnapshot) -> None:
         opened = catalog.reader.find_table(snapshot.con, namespace, name)
-        names = opened.schema.namespace, opened.table.table_name
-        check_may_write_table(catalog.reader.rights, *names)
+        opened.readable.check_may_write(opened.schema, opened.table)
         table_id = opened.table.table_id
         tables.end(snapshot.con, snapshot.snapshot_id, table_id)
         catalog.finish(snapshot, opened.table.table_uuid, f"dropped_table:{table_id}")
@@ -136,7 +134,7 @@ def rename(catalog: WritableCatalog, request: RenameTableRequest) -> None:
     def write(snapshot: NewSnapshot) -> None:
         opened = catalog.reader.find_table(snapshot.con, namespace, source.name)
         lake, name = opened.readable, opened.table.table_name
-        check_may_write_table(lake.rights, opened.schema.namespace, name)
+        lake.check_may_write(opened.schema, opened.table)
         schema = destination_schema(lake, request.destination.namespace)
         check_new_name(lake, schema, new_name, renamed=opened.schema.name_of(name))
         _rename(snapshot, opened, schema, new_name)

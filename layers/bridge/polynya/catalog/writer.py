@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from pg8000.native import Connection
 
-from ..access.authorized_lake import AuthorizedLake, check_may_write_table
+from ..access.authorized_lake import AuthorizedLake
 from ..access.policy import Rights
 from ..commits.attempts import RequestKey, check_time, commit, load_after_commit, took_place
 from ..commits.plan.current_table import TableState, table_state
@@ -343,7 +343,7 @@ class WritableCatalog:
             if table is None or table[1].end_snapshot is not None or not lake.may_read(*table):
                 # Not its name: it may be one that the caller may not read.
                 raise NoSuchTable("it was dropped, or the caller may not read it")
-            opened = OpenTable(lake, *table)
+            opened = OpenTable.open_for_caller(lake, *table)
             return self.reader.load_table_result(opened), opened
 
     def planned(self, con: Connection, target: TableChange) -> Planned:
@@ -355,7 +355,7 @@ class WritableCatalog:
             raise AlreadyExists(f"Requirement failed: table already exists: {target.full_name}")
         lake, schema, table = opened.readable, opened.schema, opened.table
         # The name in the catalog counts, not the one in the path: `a+b` can mean the table `a b`.
-        check_may_write_table(lake.rights, schema.namespace, table.table_name)
+        lake.check_may_write(schema, table)
         settings = self.reader.settings
         planner = Planner(
             self.objects,

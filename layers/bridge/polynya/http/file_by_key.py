@@ -9,7 +9,7 @@ from typing import Any
 from ..access.authorized_lake import AuthorizedFiles
 from ..access.caller import Caller
 from ..catalog.lakes import STATEMENT_SECONDS, Lakes
-from ..runtime.errors import NotModified, PreconditionFailed
+from ..runtime.errors import Forbidden, NotModified, PreconditionFailed
 from ..runtime.settings import Config
 from ..virtual_files.adapted_data_files import PIECE, FileEnd
 from .conditions import byte_range, matches_etag
@@ -71,6 +71,7 @@ def read_file(lakes: Lakes[AuthorizedFiles], request: FileRequest) -> FileAnswer
 
     Raises:
         NoSuchKey: there is none, or the caller may not read its table.
+        Forbidden: the range has nothing but bytes of columns that the caller may not see.
         NotModified, PreconditionFailed, InvalidRange: as the headers say (RFC 9110, section 13).
         PolynyaError: as `AuthorizedFiles.read`, and `ObjectReader.read_range`, which the pieces of
             a body raise too.
@@ -78,14 +79,18 @@ def read_file(lakes: Lakes[AuthorizedFiles], request: FileRequest) -> FileAnswer
     key = request.key
     files = lakes.lake_of_key(key, request.caller)
     body = files.read(key, request.caller)
-    etag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
+    file = FileEnd.decoded(body) if files.is_data_file(key) else FileEnd("", 0, body)
+    # Not the location, in which values of hidden columns may be. The key has a fingerprint of it.
+    tagged = body if file.visible is None else key.encode() + file.tail
+    etag = f'"{hashlib.sha256(tagged).hexdigest()[:32]}"'
     if not matches_etag(request.if_match or "*", etag):
         raise PreconditionFailed("the file is not the one that If-Match names")
     if matches_etag(request.if_none_match or "", etag):
         raise NotModified("the file is the one that the caller has")
-    file = FileEnd.decoded(body) if files.is_data_file(key) else FileEnd("", 0, body)
     requested = byte_range(request.range, file.size)
     first, last = requested or (0, file.size - 1)
+    if not file.shows(first, last):
+        raise Forbidden("these bytes are those of columns that are hidden from you")
     pieces = file.pieces(first, last, files.object_reader.read_range)
     return FileAnswer(
         status=206 if requested else 200,

@@ -15,6 +15,7 @@ from ..ducklake.rows.files import DataFile
 from ..ducklake.rows.objects import Column
 from ..iceberg.parquet.new_footer import Named
 from ..iceberg.types import AddedField, Field, List, Map, Primitive, Struct, Type, primitives
+from .hidden_columns import Hidden
 from .name_mappings import Mappings, Path
 from .partitions import texts_in_path
 from .schemas import Schemas, born_at
@@ -129,6 +130,9 @@ class Adaptation(NamedTuple):
     """Columns in milliseconds have no statistics in it."""
     doubles: tuple[int, ...] = ()
     """The columns that have no statistics in it if they are FLOAT there, by column_id."""
+    shown_ids: frozenset[int] | None = None
+    """The columns of the top level that the file keeps, and its bytes show; None: no column is
+    hidden from the caller."""
 
 
 class ShownFile(NamedTuple):
@@ -185,13 +189,17 @@ class Adaptations:
         columns: Collection[Column],
         clients: Collection[str],
         added_files: AddedFiles = NO_ADDED_FILES,
+        hidden: Hidden | None = None,
     ) -> None:
         """No query is sent yet.
 
         Args:
             columns: all versions of them.
             clients: those that are to read the table, in small letters.
+            hidden: columns that no file may have, which are in neither `schemas` nor `columns`.
         """
+        self._hidden = hidden
+        self._shown_ids = [*_shown_ids_by_snapshot(schemas)] if hidden else []
         self._shown = [*_shown_columns(schemas, columns, clients, added_files)]
         self._by_snapshot = [*_changes(schemas, columns, clients)]
         has_defaults = any(shown.has_default for shown in self._shown)
@@ -225,24 +233,26 @@ class Adaptations:
     def _key(self) -> tuple[object, ...]:
         own = self._milliseconds, self._doubles
         of_added = (self._added_files, *own) if self.adapts_added else ()
-        return self._shown, self._by_snapshot, self.tells_since, self._promoted, of_added
+        changes = self._shown, self._by_snapshot, self.tells_since, self._promoted
+        return *changes, of_added, self._hidden, self._shown_ids
 
     @property
     def are_some(self) -> bool:
         """Whether any file is changed."""
-        return bool(self._shown or self._by_snapshot or self._promoted or self.adapts_added)
+        changes = self._shown or self._by_snapshot or self._promoted
+        return bool(changes or self.adapts_added or self._hidden)
 
     @property
     def last_changed(self) -> float:
         """The last snapshot whose files may be changed; infinity: those of all may be."""
-        is_any = self._by_snapshot or self._added_files.mappings.paths
+        is_any = self._by_snapshot or self._added_files.mappings.paths or self._hidden
         return math.inf if is_any else max(self._borns[:-1], default=NEVER)
 
     @property
     def adapts_added(self) -> bool:
         """Whether files that somebody has added are changed."""
         return bool(self._added_files.mappings.paths) and bool(
-            self._without_ids or self._shown or self._by_snapshot or self._doubles
+            self._without_ids or self._shown or self._by_snapshot or self._doubles or self._hidden
         )
 
     def adaptation_at(self, file: DataFile, snapshot_id: int) -> Adaptation | None:
@@ -253,6 +263,20 @@ class Adaptations:
         Args:
             snapshot_id: as of which the file is read.
         """
+        adaptation = self._adaptation_at(file, snapshot_id)
+        if self._hidden is None:
+            return adaptation
+        adaptation = adaptation or Adaptation(0, (), NOTHING)
+        since, shown_ids = self._shown_ids_at(snapshot_id)
+        since = max(since, adaptation.snapshot_id, file.begin_snapshot)
+        return adaptation._replace(snapshot_id=since, shown_ids=shown_ids)
+
+    def _shown_ids_at(self, snapshot_id: int) -> tuple[int, frozenset[int]]:
+        """The columns that files keep at a snapshot, and the snapshot since which they do."""
+        begun = (pair for pair in reversed(self._shown_ids) if pair[0] <= snapshot_id)
+        return next(begun, (0, frozenset()))
+
+    def _adaptation_at(self, file: DataFile, snapshot_id: int) -> Adaptation | None:
         mapping_id = file.mapping_id
         if mapping_id is None:
             place = bisect_left(self._borns, file.begin_snapshot)
@@ -320,7 +344,9 @@ class Adaptations:
     def fingerprint_parts(self, snapshot_id: int) -> tuple[object, ...]:
         """The changes at a snapshot, for a fingerprint; empty if there are none."""
         doubles = sorted(_begun(self._doubles, snapshot_id))
-        added = ("added files", *doubles) if self.adapts_added else ()
+        added: tuple[object, ...] = ("added files", *doubles) if self.adapts_added else ()
+        if self._hidden is not None:
+            added = (*added, "hidden", *self._hidden, sorted(self._shown_ids_at(snapshot_id)[1]))
         if not self.changed_at(snapshot_id):
             return added
         since = ("since",) if self.tells_since else ()
@@ -343,6 +369,8 @@ class Adaptations:
             words.append("columns that became DOUBLE have no statistics where they are FLOAT")
         if self.adapts_added:
             words.append("files that were added have field ids and the columns in their paths")
+        if self._hidden:
+            words.append("columns that you may not see are left out")
         return "; ".join(words)
 
     def _added_at(self, snapshot_id: int) -> tuple[bool, bool]:
@@ -371,7 +399,7 @@ class Adaptations:
     def changed_at(self, snapshot_id: int) -> int:
         """The last snapshot, up to this one, at which any file may have changed; 0: none."""
         defaults = (shown.snapshot_id for shown in self._shown)
-        begins = (begin for begin, _ in self._by_snapshot)
+        begins = (begin for begin, _ in (*self._by_snapshot, *self._shown_ids))
         ids = chain(defaults, begins, self._promoted.values())
         if self.adapts_added:
             of_paths = (begin for forms in self._in_path.values() for begin, *_ in forms)
@@ -422,6 +450,16 @@ def _shown_columns(
         for id_ in (shown.keys() - still).intersection(primitives(schema.fields)):
             yield _Shown(snapshot_id, id_, None, born[id_])
             del shown[id_]
+
+
+def _shown_ids_by_snapshot(schemas: Schemas) -> Iterator[tuple[int, frozenset[int]]]:
+    """The columns of the top level, and the snapshot since which they are these, ascending."""
+    before: frozenset[int] | None = None
+    for snapshot_id, schema in schemas.by_snapshot:
+        shown_ids = frozenset(field.field_id for field in schema.fields)
+        if shown_ids != before:
+            yield snapshot_id, shown_ids
+        before = shown_ids
 
 
 def _forms_of(column_id: int, schemas: Schemas) -> Iterator[tuple[int, str, Primitive]]:

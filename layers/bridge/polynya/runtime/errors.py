@@ -5,9 +5,14 @@ of the Iceberg OpenAPI document), on the file side S3's error code. Errors are r
 problem is found; the functions make the answers of them, each in one place.
 """
 
+import logging
 import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypedDict
+
+logger = logging.getLogger(__name__)
 
 REMEDY = "; correct the rows of the catalog, or restore it from a backup"
 """The end of a message that names broken rows of the catalog: what the user can do."""
@@ -72,6 +77,35 @@ class IllegalArgument(BadRequest):
 
 class Refused(BadRequest):
     """A lake or a table that cannot be served exactly, with the reason and what to do about it."""
+
+
+class PlannedByClient(Refused):
+    """A scan that the client has to plan."""
+
+
+class HiddenFromCaller(Refused):
+    """A table with columns that the caller may not see, and that cannot be served without them."""
+
+
+@contextmanager
+def hiding_reasons(hides: bool) -> Iterator[None]:
+    """Replace the reasons for which a table is refused: they may speak of what is hidden.
+
+    Args:
+        hides: False: the reasons stay.
+    """
+    try:
+        yield
+    except (HiddenFromCaller, PlannedByClient):
+        raise
+    except Refused as error:
+        if not hides:
+            raise
+        logger.warning("refused to a caller who does not see all columns: %s", error)
+        raise HiddenFromCaller(
+            "this cannot be served without the columns that the authorization policy hides from "
+            "you; the log of the server says why"
+        ) from None
 
 
 class NotAuthorized(PolynyaError):

@@ -263,6 +263,10 @@ class EqualityDeleteLimits(NamedTuple):
     """The most that is read of their key columns."""
 
 
+NAMES_KEY = "NAMES_KEY"
+"""What a host calls `FileSettings.names_key`. It is no setting of docs/settings.md."""
+
+
 @dataclass(frozen=True, slots=True)
 class FileSettings:
     """The settings on which the virtual files of a table depend, besides the catalog's rows."""
@@ -286,6 +290,9 @@ class FileSettings:
     """Some of `CLIENTS`."""
     custom_properties: frozenset[str]
     """Names of properties of tables, or beginnings of names that end with an asterisk."""
+    names_key: str = field(default="", repr=False)
+    """As `mapping.hidden_columns.Hidden`: a host that can hide columns from callers sets it, and no
+    user. Empty: it cannot."""
 
     @classmethod
     def from_env(cls, environ: Mapping[str, str]) -> "FileSettings":
@@ -309,6 +316,7 @@ class FileSettings:
             column_defaults=_one_of(COLUMN_DEFAULTS, texts, "COLUMN_DEFAULTS"),
             clients=clients_of(texts["CLIENTS"], can_adapt=_can_adapt(texts)),
             custom_properties=_names(texts["CUSTOM_PROPERTIES"]),
+            names_key=environ.get(NAMES_KEY, ""),
         )
 
 

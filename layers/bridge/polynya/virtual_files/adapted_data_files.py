@@ -5,11 +5,14 @@ be read without the catalog. With the delivery `materialize` nobody makes files 
 S3 copies the beginning, if the settings say so (`AdaptedDataFiles.copy`).
 """
 
+import json
 import logging
 import random
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
+from itertools import islice, takewhile
 
 from ..ducklake.queries import data_files_of
 from ..ducklake.rows.files import DataFile
@@ -24,6 +27,7 @@ from ..iceberg.parquet.new_footer import (
     structs_with_null,
 )
 from ..iceberg.parquet.struct_nulls import MOST_BYTES, present_structs
+from ..iceberg.parquet.visible_part import Range, visible_part
 from ..iceberg.types import AddedField, Field
 from ..mapping.adaptations import Adaptation
 from ..mapping.rows_files import added_row
@@ -57,6 +61,8 @@ class FileEnd:
     start: int
     """How many of its bytes are at the beginning."""
     tail: bytes
+    visible: tuple[Range, ...] | None = None
+    """Those of them that the caller may see; all others are zeros. None: all."""
 
     @property
     def size(self) -> int:
@@ -66,14 +72,49 @@ class FileEnd:
     def encoded(self) -> bytes:
         """All of it, for `decoded`."""
         location = self.location.encode()
-        return b"%d %d\n%b%b" % (self.start, len(location), location, self.tail)
+        if self.visible is None:
+            return b"%d %d\n%b%b" % (self.start, len(location), location, self.tail)
+        visible = json.dumps(self.visible).encode()
+        numbers = (self.start, len(location), len(visible))
+        return b"%d %d %d\n%b%b%b" % (*numbers, location, visible, self.tail)
 
     @classmethod
     def decoded(cls, body: bytes) -> "FileEnd":
         """The record of `encoded` bytes."""
         numbers, _, texts = body.partition(b"\n")
-        start, length = map(int, numbers.split())
-        return cls(texts[:length].decode(), start, texts[length:])
+        start, length, *visible_length = map(int, numbers.split())
+        location, tail = texts[:length].decode(), texts[length:]
+        if not visible_length:
+            return cls(location, start, tail)
+        [end] = visible_length
+        visible = tuple((first, last) for first, last in json.loads(tail[:end]))
+        return cls(location, start, tail[end:], visible)
+
+    def shows(self, first: int, last: int) -> bool:
+        """Whether the caller may see a byte from the first to the last one, both included."""
+        return self.visible is None or last >= self.start or bool(self._visible(first, last + 1))
+
+    def _visible(self, first: int, end: int) -> list[Range]:
+        """The visible parts of a range of the lake's own bytes, in order."""
+        visible = self.visible or ()
+        begin = max(0, bisect_right(visible, (first, end)) - 1)
+        parts = takewhile(lambda part: part[0] < end, islice(visible, begin, None))
+        both = ((max(first, part[0]), min(end, part[1])) for part in parts)
+        return [part for part in both if part[0] < part[1]]
+
+    def _own_bytes(self, begin: int, end: int, read_range: ReadRange) -> bytes:
+        if self.visible is None:
+            return read_range(self.location, begin, end)
+        parts = self._visible(begin, end)
+        if not parts:
+            return bytes(end - begin)
+        first, after = parts[0][0], parts[-1][1]
+        read, shown = read_range(self.location, first, after), bytearray(end - begin)
+        if len(read) != after - first:
+            raise NoSuchKey("a file is shorter than the catalog says")
+        for part, part_end in parts:
+            shown[part - begin : part_end - begin] = read[part - first : part_end - first]
+        return bytes(shown)
 
     def pieces(self, first: int, last: int, read_range: ReadRange) -> Iterator[bytes]:
         """The bytes of the file from the first to the last one, both included.
@@ -82,7 +123,7 @@ class FileEnd:
         """
         for begin in range(first, min(last + 1, self.start), PIECE):
             end = min(begin + PIECE, last + 1, self.start)
-            yield read_range(self.location, begin, end)
+            yield self._own_bytes(begin, end, read_range)
         if last >= self.start:
             yield self.tail[max(0, first - self.start) : last + 1 - self.start]
 
@@ -200,6 +241,8 @@ class AdaptedDataFiles(FileKind):
         except NotParquet as error:
             raise Refused(f"a data file is damaged ({error}): restore it from a backup") from None
         footer = end[:-TAIL]
+        if adaptation.shown_ids is not None:
+            return self._visible_end(location, start, footer, adaptation, size)
         try:
             changes = self._footer_changes(adaptation)
             present = _present(footer, start, changes, read)
@@ -216,6 +259,22 @@ class AdaptedDataFiles(FileKind):
             logger.warning("the data file %d stays as it is: %s", file.data_file_id, error)
             tail = old_tail(footer, size - start)
         return FileEnd(location, start, tail)
+
+    def _visible_end(
+        self, location: str, start: int, footer: bytes, adaptation: Adaptation, size: int
+    ) -> FileEnd:
+        """The end of a file that shows some columns to callers who may not see the others."""
+        read = partial(self.table.context.object_reader.read_range, location)
+        try:
+            shown_ids = adaptation.shown_ids or frozenset()
+            footer, visible = visible_part(footer, start, shown_ids, adaptation.names)
+            changes = self._footer_changes(adaptation)
+            present = _present(footer, start, changes, read)
+            tail = new_tail(footer, start, replace(changes, present=present), size - start)
+        except (NotParquet, ValueError) as error:
+            # Never as it is.
+            raise Refused(f"a data file cannot be shown without hidden columns: {error}") from None
+        return FileEnd(location, start, tail, visible)
 
     def _footer_changes(self, adaptation: Adaptation) -> FooterChanges:
         added, changes = adaptation.added, adaptation.changes

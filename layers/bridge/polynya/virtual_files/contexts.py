@@ -27,6 +27,7 @@ from ..iceberg.table_metadata import TableMetadata, lineage_fields
 from ..iceberg.types import Field
 from ..mapping import adaptations, properties
 from ..mapping.adaptations import Adaptations, AddedFiles, ShownFile
+from ..mapping.hidden_columns import Hidden
 from ..mapping.misread_columns import (
     lacks_vectors,
     may_be_large,
@@ -196,6 +197,7 @@ class MetadataCache:
         build: Callable[[int], TableMetadata],
         row_ids: RowIds | None = None,
         clients: frozenset[str] | None = None,
+        hidden_ids: tuple[int, ...] = (),
     ) -> TableMetadata:
         """The document of this history: the cached one, or a new one from `build`.
 
@@ -203,7 +205,7 @@ class MetadataCache:
             unservable: the snapshots that the document leaves out.
             build: builds the document, given the time in milliseconds since 1970.
             row_ids: of a table of format version 3.
-            clients: as `TableContext.clients`.
+            clients, hidden_ids: as in `TableContext`.
         """
         now_ms = int(time.time() * 1000)
         until_ms = same_until(history, now_ms)
@@ -214,7 +216,7 @@ class MetadataCache:
         source = Source(table_history, schemas, unservable, row_ids)
         # One document for clients that see the columns which need version 3, and one for the
         # others.
-        key = history.table.table_uuid, schemas.format_version > 2, clients
+        key = history.table.table_uuid, schemas.format_version > 2, clients, hidden_ids
         cached, cached_until_ms, document = self._documents.get(key, (None, 0.0, None))
         if document is None or cached != source or cached_until_ms <= now_ms:
             document = build(now_ms)
@@ -314,6 +316,20 @@ def build_context(
     return context
 
 
+class Audience(NamedTuple):
+    """Who gets the files of a table, as far as others get other files."""
+
+    shows_version_3: bool | None = None
+    """Show columns that need format version 3; None: as the settings say."""
+    clients: frozenset[str] | None = None
+    """Make up for the faults of these; None: of those of the settings."""
+    hidden_ids: tuple[int, ...] = ()
+    """Columns of the top level that the caller does not see, by column_id, ascending."""
+
+
+EVERYBODY = Audience()
+
+
 @dataclass(frozen=True, slots=True)
 class TableContext:
     """The context from which all files of a table are built, within one transaction."""
@@ -336,6 +352,8 @@ class TableContext:
     """It shows columns that need format version 3, which others do not see."""
     clients: frozenset[str] | None = None
     """The clients whose faults its files make up for, if others get other files."""
+    hidden_ids: tuple[int, ...] = ()
+    """The columns that the caller does not see, by column_id; the history does not have them."""
     converted: frozenset[int] = frozenset()
     """The columns that are hidden because added files have finer values."""
     has_vectors: bool = False
@@ -374,7 +392,11 @@ class TableContext:
         return bool(in_path) and self.partitions.are_left_out
 
     def shown_file(self, file: DataFile, snapshot_id: int) -> ShownFile:
-        """Where clients find a data file when they read a snapshot."""
+        """Where clients find a data file when they read a snapshot.
+
+        Raises:
+            Refused: the file cannot be changed for them, and they may not get it as it is.
+        """
         name = self.names.data_file(file, snapshot_id)
         if name is None:
             if self.needs_path(file):
@@ -387,7 +409,9 @@ class TableContext:
         return ShownFile(self.virtual_location(name), name.numbers[0], name.snapshot_id)
 
     def shown_itself(self, file: DataFile) -> ShownFile:
-        """The lake's own file."""
+        """The lake's own file. Raises: as `shown_file`."""
+        if self.hidden_ids:
+            raise Refused("a data file would be shown as it is, with columns that are hidden")
         return ShownFile(self.location_of(file), file.file_size_bytes, file.begin_snapshot)
 
     def key(self, name: Name) -> str:
@@ -470,6 +494,7 @@ def table_context(
     context: BuildContext,
     shows_version_3: bool | None = None,
     clients: frozenset[str] | None = None,
+    hidden: Hidden | None = None,
 ) -> TableContext:
     """The context of a table; no query is made, unless columns of variants are to be shown, files
     with a TIME were added, a column has had a default since the table began, or a client is named
@@ -478,6 +503,7 @@ def table_context(
     Args:
         shows_version_3: show columns that need format version 3; None: as the settings say.
         clients: make up for the faults of these; None: of those of the settings.
+        hidden: columns that the caller does not see, and the history does not have.
     """
     table, settings = history.table, context.settings
     prefix = f"{settings.virtual_prefix}/{table.table_uuid}"
@@ -497,7 +523,9 @@ def table_context(
         columns = history.partitioning, shown, history.snapshot_id, specs
         parts = partitions(*columns, are_misread)
         added = AddedFiles(of_files, parts.in_path)
-        adapted = Adaptations(shown, history.columns, of, added) if of & adaptations.ANY else None
+        adapted = None
+        if of & adaptations.ANY or hidden:
+            adapted = Adaptations(shown, history.columns, of, added, hidden)
         without_vectors = lacks_vectors(chosen(of))
         published = shown.without_defaults() if without_vectors else shown
         published = published if published.format_version < 3 else shown
@@ -519,11 +547,14 @@ def table_context(
         partitions=shown.partitions,
         mappings=of_files,
         snapshot_ids=ids,
-        names=VirtualFileNames(history, shown, ids, table_location, settings.chunk_files, clients),
+        names=VirtualFileNames(
+            *(history, shown, ids, table_location, settings.chunk_files, clients), hidden
+        ),
         prefix=prefix,
         location=table_location,
         shows_version_3=shown.shows_version_3,
         clients=clients,
+        hidden_ids=hidden.column_ids if hidden else (),
         converted=frozenset(converted),
         has_vectors=shown.has_vectors,
     )

@@ -96,7 +96,10 @@ class NameMappedFiles:
             return f"an added file is missing or damaged ({error}): restore it from a backup"
         history = self.table.history
         column_types = {column.column_id: column.column_type for column in history.columns}
-        hidden = self.table.converted
+        hidden, own = self.table.converted, self.table.mappings.paths.get(file.mapping_id, {})
+        if self.table.hidden_ids:  # clients get the file without all others
+            mapped = {path[0] for path in own}
+            columns = [column for column in columns if column.path[0] in mapped]
         return self.table.mappings.contradiction(file.mapping_id, columns, column_types, hidden)
 
 
@@ -165,7 +168,8 @@ class Documents(FileKind):
         row_ids = self._row_ids() if table.has_row_ids else None
         source = table.history, table.published, self.unservable
         build = partial(self._metadata, row_ids)
-        return documents.get_or_build(*source, build, row_ids, table.clients)
+        own = row_ids, table.clients, table.hidden_ids
+        return documents.get_or_build(*source, build, *own)
 
     def _row_ids(self) -> RowIds:
         history = self.table.history
@@ -215,7 +219,7 @@ class Documents(FileKind):
 
     def _write_properties(self) -> dict[str, str]:
         staging = self.table.context.staging_location
-        if staging is None:
+        if staging is None or self.table.hidden_ids:  # who does not see a column writes no rows
             return {}
         history = self.table.history
         location = table_location(history.lake, history.schema, history.table)

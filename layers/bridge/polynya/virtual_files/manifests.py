@@ -24,10 +24,10 @@ from ..iceberg.manifest import UNPARTITIONED, ManifestContent, ManifestEntry, Pa
 from ..iceberg.manifest import DataFile as DataFileEntry
 from ..mapping.manifests import columns_with_metrics, delete_entry, rows_entry
 from ..mapping.rows_files import RowsFile
-from ..runtime.errors import NoSuchKey, Refused
+from ..runtime.errors import NoSuchKey
 from ..runtime.prefetch import AT_A_TIME, prefetch
 from .cached_files import CachedFiles, FileKind, rewritten
-from .contexts import NO_VALUE_OF_PATH, TableContext
+from .contexts import TableContext
 from .documents import NameMappedFiles
 from .inlined_rows import InlinedRows
 from .names import Manifest, Name
@@ -238,8 +238,8 @@ class DataManifests(Manifests):
             if (name := self.table.names.data_file(file, snapshot_id)) is not None:
                 since = name.snapshot_id if tells_since else file.begin_snapshot
                 shown[file.data_file_id] = self.table.shown_as(name)._replace(since=since)
-            elif self.table.needs_path(file):
-                raise Refused(NO_VALUE_OF_PATH)
+            elif self.table.hidden_ids or self.table.needs_path(file):
+                self.table.shown_file(file, snapshot_id)  # which raises
         return shown
 
 

@@ -8,8 +8,9 @@
 A key has all on which the file's bytes depend: the generator's version, the table, the snapshot,
 and a fingerprint of the catalog rows from which the file is built. Before the fingerprint is `v3`,
 if the table shows columns that need format version 3 and has other files for clients that do not
-see them; and the clients that the warehouse names, if others get other files. Names follow from the
-table's history alone, without a query.
+see them; the columns that are hidden from a caller, by their ids (`h3.7`); and the clients that the
+warehouse names, if others get other files. Names follow from the table's history alone, without a
+query.
 """
 
 import re
@@ -30,6 +31,7 @@ from ..iceberg.parquet.new_footer import largest_size
 from ..iceberg.sandbox import WRITER
 from ..iceberg.table_metadata import TableMetadata
 from ..mapping.adaptations import NEVER, NOTHING, Adaptation, Adaptations, TableChanges
+from ..mapping.hidden_columns import Hidden
 from ..mapping.manifests import LENGTH, fingerprint, fingerprint_of_bytes, late_columns
 from ..mapping.partitions import Partitions
 from ..mapping.rows_files import ALL, RowsFile, RowsFiles, rows_files
@@ -92,7 +94,8 @@ UUID = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 FILE = re.compile(
     rf"(?P<table_uuid>{UUID})"
     rf"/{GENERATOR}/(?P<version>(?:{NUMBER}-)?)(?P<kind>{'|'.join(KINDS)})(?P<numbers>(?:-{NUMBER})*)"
-    rf"-(?P<version_3>(?:{VERSION_3}-)?)(?P<clients>(?:[a-z][a-z.-]*-)?)"
+    rf"-(?P<version_3>(?:{VERSION_3}-)?)(?P<hidden>(?:h{NUMBER}(?:[.]{NUMBER})*-)?)"
+    rf"(?P<clients>(?:[a-z][a-z.-]*-)?)"
     rf"(?P<fingerprint>[0-9a-f]{{{LENGTH}}})(?P<suffix>\.[a-z.]+)"
 )
 
@@ -109,6 +112,8 @@ class Name:
     """The table shows columns that need format version 3."""
     clients: frozenset[str] | None = None
     """The clients whose faults the file makes up for; None: those of the settings."""
+    hidden_ids: tuple[int, ...] = ()
+    """The columns that the file does not have, by column_id, because a caller does not see them."""
 
     @property
     def snapshot_id(self) -> int:
@@ -121,6 +126,7 @@ class Name:
         if self.kind == "table":
             words.reverse()  # ClickHouse expects the version at the beginning of a document's name
         words += [VERSION_3] if self.shows_version_3 else []
+        words += [f"h{'.'.join(map(str, self.hidden_ids))}"] if self.hidden_ids else []
         words += [] if self.clients is None else [".".join(words_for(self.clients))]
         words.append(self.fingerprint)
         file = f"{'-'.join(words)}{KINDS[self.kind].suffix}"
@@ -141,7 +147,8 @@ def parse(key: str, prefix: str) -> Name:
     match = FILE.fullmatch(key.removeprefix(f"{prefix}/")) if is_virtual(key, prefix) else None
     if match is not None:
         numbers = tuple(map(int, re.findall("[0-9]+", match["version"] + match["numbers"])))
-        own = bool(match["version_3"]), _clients(match["clients"])
+        hidden_ids = tuple(map(int, re.findall("[0-9]+", match["hidden"])))
+        own = bool(match["version_3"]), _clients(match["clients"]), hidden_ids
         name = Name(match["table_uuid"], match["kind"], numbers, match["fingerprint"], *own)
         if len(numbers) == len(KINDS[name.kind].numbers) and name.key(prefix) == key:
             return name
@@ -200,6 +207,7 @@ class VirtualFileNames:
         location: str,
         chunk_files: int,
         clients: frozenset[str] | None,
+        hidden: Hidden | None = None,
     ) -> None:
         """No query is sent yet.
 
@@ -207,8 +215,10 @@ class VirtualFileNames:
             location: of the table, below which its virtual files are.
             chunk_files: how many data files a manifest lists, on average.
             clients: are part of the names, because others get other files.
+            hidden: the columns that the history does not have.
         """
         self._clients = clients
+        self._hidden_ids = hidden.column_ids if hidden else ()
         self._shows_version_3 = shown.shows_version_3
         self._history = history
         self._adaptations = shown.adaptations
@@ -228,6 +238,7 @@ class VirtualFileNames:
             # Row ids and deletion vectors. Names of files of format version 2 do not have it.
             *((f"v{format_version}",) if format_version > 2 else ()),
             *(("vectors",) if shown.has_vectors else ()),
+            *(("hidden", *hidden) if hidden else ()),
             *WRITER,
         )
         self._avro_origin = (*self._origin, COMPRESSOR)
@@ -437,6 +448,7 @@ class VirtualFileNames:
         if adaptation is None:
             return None
         added, changes, names = adaptation.added, adaptation.changes, adaptation.names
+        ids = () if adaptation.shown_ids is None else ("shown", sorted(adaptation.shown_ids))
         sizes = file.file_size_bytes, file.footer_size or 0
         size = largest_size(*sizes, file.record_count, added, changes.logical_types, names)
         if size is None:
@@ -449,8 +461,8 @@ class VirtualFileNames:
         of_added = () if names is None else (sorted(names.items()), *in_path)
         floats = (adaptation.doubles,) if adaptation.doubles else ()
         digest = fingerprint(
-            *(*self._origin, self._data_location(file), *sizes, columns),
-            *(*changes, *of_added, *floats),
+            *(*self._origin, self._data_location(file), *sizes, columns, *changes),
+            *(*of_added, *floats, *ids),
         )
         return self._name(DATA_FILE, (size, file.data_file_id, adaptation.snapshot_id), digest)
 
@@ -499,7 +511,8 @@ class VirtualFileNames:
 
     def _name(self, kind: str, numbers: tuple[int, ...], digest: Any) -> Name:
         table_uuid = self._history.table.table_uuid
-        return Name(table_uuid, kind, numbers, digest, self._shows_version_3, self._clients)
+        own = self._shows_version_3, self._clients, self._hidden_ids
+        return Name(table_uuid, kind, numbers, digest, *own)
 
 
 _window_values = attrgetter(*(field.name for field in fields(Window)))

@@ -35,6 +35,8 @@ class Deletes:
     data_file: DataFile
     stored: list[DeleteFile]
     inlined: list[InlinedDelete]
+    is_copied: bool = True
+    """Whether a stored delete file may be served as a copy."""
 
     @property
     def holds_later_rows(self) -> bool:
@@ -133,7 +135,11 @@ def deletes_bytes(
             not have.
     """
     deleted, bodies = _deleted(deletes, history, files)
-    if deletes.is_one_file and (copy := delete_copy(bodies[0], data_location)) is not None:
+    if (
+        deletes.is_copied
+        and deletes.is_one_file
+        and (copy := delete_copy(bodies[0], data_location)) is not None
+    ):
         return copy
     return position_deletes_bytes(data_location, deleted)
 
@@ -279,6 +285,9 @@ class DeleteFiles(FileKind):
         deletes = replace(deletes, snapshot_id=self.name(deletes).snapshot_id)
         data_location = self.table.shown_file(deletes.data_file, deletes.snapshot_id).location
         reader = self.table.context.object_reader
+        if self.table.hidden_ids:
+            # A copy of a stored file would have all that is in it.
+            deletes = replace(deletes, is_copied=False)
         return self._bytes(deletes, self.table.history, reader, data_location)
 
     _bytes = staticmethod(deletes_bytes)

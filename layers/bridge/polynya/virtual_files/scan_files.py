@@ -391,7 +391,8 @@ class PaddedRows(FileKind):
         self, written_at: int, fields: tuple[Field, ...], rows: int
     ) -> Iterable[tuple[int, Sized]]:
         """The content of each file; without partitions the rows are not read."""
-        if self.table.partitions.rows_spec(fields).fields:
+        # The texts are those of hidden columns too, and their length is in the size.
+        if self.table.partitions.rows_spec(fields).fields or self.table.hidden_ids:
             return [
                 (number, Sized(group.partition, group.record_count, group.text_bytes))
                 for number, group in self.files.files_of(InlinedRows)

@@ -25,8 +25,9 @@ from ..ducklake.rows.lifetimes import UnservableRange
 from ..ducklake.rows.objects import Lake, Schema, Table
 from ..iceberg.table_metadata import TableMetadata
 from ..mapping.adaptations import ShownFile
+from ..mapping.hidden_columns import Hidden, without_columns
 from ..mapping.tables import check_lake, check_rows
-from ..runtime.errors import NoSuchKey, PolynyaError
+from ..runtime.errors import HiddenFromCaller, NoSuchKey, PolynyaError
 from ..runtime.settings import Config
 from ..storage.file_cache import FileCache
 from ..storage.objects import ObjectReader
@@ -34,6 +35,8 @@ from .adapted_data_files import AdaptedDataFiles
 from .bucket_files import BucketFiles, are_put
 from .cached_files import CachedFiles, FileKind
 from .contexts import (
+    EVERYBODY,
+    Audience,
     BuildContext,
     BuildElsewhere,
     RunSoon,
@@ -78,9 +81,13 @@ class VirtualTable(CachedFiles):
         context: BuildContext,
         shows_version_3: bool | None = None,
         clients: frozenset[str] | None = None,
+        hidden: Hidden | None = None,
     ) -> None:
         """Arguments: as `table_context`."""
-        super().__init__(table_context(con, history, context, shows_version_3, clients), ALL_KINDS)
+        if hidden is not None:
+            history = without_columns(history, hidden.column_ids)
+        table = table_context(con, history, context, shows_version_3, clients, hidden)
+        super().__init__(table, ALL_KINDS)
         self.history = history
         """The table's rows in the catalog; `unservable` has the snapshots that they do not let
         Polynya serve."""
@@ -238,6 +245,12 @@ class VirtualTable(CachedFiles):
         self.body(self.table.names.document(document))
 
 
+NOT_HIDDEN = (
+    "the table is not served to you: the authorization policy hides columns of it, which only "
+    "`polynya serve` does, with --tokens or --oidc-issuer, the delivery object-lambda, and without "
+    "--sts-role"
+)
+
 FEW_FILES = 1_000
 """PostgreSQL finds the rows about this many files by index in less time than it plans a
 statement."""
@@ -329,21 +342,20 @@ class VirtualFiles:
         since: int = 0,
         limit: int | None = None,
         *,
-        shows_version_3: bool | None = None,
-        clients: frozenset[str] | None = None,
+        audience: Audience = EVERYBODY,
     ) -> VirtualTable:
         """Read the history of a table as of a snapshot.
 
         Args:
-            shows_version_3: show columns that need format version 3; None: as the settings say.
-            clients: make up for the faults of these; None: of those of the settings.
             since: the first snapshot whose files are needed; 0: as many as are listed.
             limit: without `since`, how many of the newest snapshots; None: as many as are listed.
 
         Raises:
             Refused: the table's own rows in the catalog are broken.
+            HiddenFromCaller: this host cannot keep columns from callers.
         """
         check_rows(schema, table)
+        hidden = self._hidden(audience.hidden_ids)
         whole = limit or self._context.settings.client_snapshot_limit
         if since and self._has_since(lake, (schema, table, snapshot_id, 0, whole), since):
             since = 0
@@ -367,7 +379,14 @@ class VirtualFiles:
         self.plan_statements(con, lake, [table.table_id])
         if not since and rows.file_sums.can_grow:
             states.keep(lake, sums, rows.file_sums)
-        return VirtualTable(con, rows, self._context, shows_version_3, clients)
+        shown_to = audience.shows_version_3, audience.clients, hidden
+        return VirtualTable(con, rows, self._context, *shown_to)
+
+    def _hidden(self, column_ids: tuple[int, ...]) -> Hidden | None:
+        names_key = self._context.settings.names_key
+        if column_ids and (not names_key or self._context.bucket is not None):
+            raise HiddenFromCaller(NOT_HIDDEN)
+        return Hidden(column_ids, names_key) if column_ids else None
 
     def plan_statements(self, con: Connection, lake: Lake, table_ids: Iterable[int]) -> None:
         """Choose how PostgreSQL plans the statements about these tables, by their size."""
@@ -411,8 +430,7 @@ class VirtualFiles:
             try:
                 files = self.table_files(
                     *(con, lake, schema, table, snapshot_id, since),
-                    shows_version_3=name.shows_version_3,
-                    clients=name.clients,
+                    audience=Audience(name.shows_version_3, name.clients, name.hidden_ids),
                 )
                 return files.kinds[name.kind].build(name)
             except NoSuchKey as error:

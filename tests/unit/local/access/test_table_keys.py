@@ -31,12 +31,20 @@ def test_keys_say_what_they_are_for_in_every_process():
     assert keys.secret_access_key not in f"{keys!r}{keys.session_token}"
 
 
+def test_keys_say_which_columns_are_hidden():
+    table = VendedTable("lake", "u-1", (3, 7))
+    hiding = replace(GRANT, table=table, directory="")
+    keys = TableKeys(SECRET).keys(hiding)
+    assert TableKeys(SECRET).grant(keys.access_key_id, keys.session_token)[0] == hiding
+
+
 @pytest.mark.parametrize(
     "change",
     [
         {"caller": "token=b"},
         {"table": VendedTable("other", "u-1")},
         {"table": VendedTable("lake", "u-2")},
+        {"table": VendedTable("lake", "u-1", (3,))},
         {"directory": "s3://b/main/"},
         {"expires_at": NOW + 901},
     ],

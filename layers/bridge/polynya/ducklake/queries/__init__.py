@@ -30,6 +30,7 @@ from .inlined_tables import system_columns as system_columns
 from .named_objects import has_entries as has_entries
 from .named_objects import has_view_column_tags as has_view_column_tags
 from .named_objects import names_now as names_now
+from .named_objects import names_of_table as names_of_table
 from .named_objects import others as others
 from .named_objects import schemas_at as schemas_at
 from .named_objects import table_at as table_at
@@ -56,6 +57,7 @@ from .table_columns import have_short_footers as have_short_footers
 from .table_columns import lacking_files as lacking_files
 from .table_columns import partition_columns as partition_columns
 from .table_columns import partitionings as partitionings
+from .table_columns import top_level_names as top_level_names
 from .writers import known_locations as known_locations
 from .writers import live_files as live_files
 from .writers import locations_of_names as locations_of_names

@@ -345,6 +345,23 @@ SCHEMA_NAMES = f"""(
   SELECT s.schema_id, s.begin_snapshot, s.schema_name, {PARENTS.format("s")} AS parents
   FROM ducklake_schema AS s OFFSET 0)"""
 
+NAMES_OF_TABLE = f"""
+SELECT DISTINCT s.parents, s.schema_name, t.table_name
+FROM ducklake_table AS t LEFT JOIN {SCHEMA_NAMES} AS s USING (schema_id)
+WHERE t.table_id = :table_id"""
+
+
+def names_of_table(table_id: int) -> Statement[list[tuple[Namespace, str]] | None]:
+    """All names that a table has had, with their namespaces; None: one of them is not known."""
+
+    def result(rows: Rows) -> list[tuple[Namespace, str]] | None:
+        if any(part is None for row in rows for part in row):
+            return None
+        return [((*parents, schema), name) for parents, schema, name in rows]
+
+    return Statement(NAMES_OF_TABLE, {"table_id": table_id}, result)
+
+
 NAMES_NOW = f"""
 SELECT * FROM (
   SELECT DISTINCT ON (t.table_id) 'table', t.table_id, t.schema_id, s.schema_name, n.table_name,

@@ -1,6 +1,7 @@
 """Columns, sort keys, partition columns and name mappings of a table."""
 
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 
 from ..column_tree import ColumnNode, column_node, column_tree, column_version
 from ..connection.catalog_connection import Rows, Statement, constant, select
@@ -21,6 +22,29 @@ def columns(table_id: int, snapshot_id: int) -> Statement[list[Column]]:
     """Every version of every column that began up to `snapshot_id`."""
     sql = COLUMNS.format(table_id="", condition="c.table_id = :table_id")
     return select(column_version, sql, table_id=table_id, snapshot_id=snapshot_id)
+
+
+TOP_LEVEL = """
+SELECT c.column_id, c.column_name, c.end_snapshot IS NOT DISTINCT FROM t.end_snapshot
+FROM ducklake_column AS c CROSS JOIN (
+  SELECT n.end_snapshot FROM ducklake_table AS n WHERE n.table_id = :table_id
+  ORDER BY n.begin_snapshot DESC LIMIT 1) AS t
+WHERE c.table_id = :table_id AND c.parent_column IS NULL"""
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnNaming:
+    """A name that a column of the top level has, or has had."""
+
+    column_id: int
+    column_name: str | None
+    is_last: bool
+    """The column has it now; of a dropped table: it had it in the end."""
+
+
+def top_level_names(table_id: int) -> Statement[list[ColumnNaming]]:
+    """All names of the columns of the top level, of all snapshots."""
+    return select(ColumnNaming, TOP_LEVEL, table_id=table_id)
 
 
 def columns_of_tables(
