@@ -126,6 +126,21 @@ def test_nothing_is_copied_again(served, one, moto, s3):
     assert before and copied_objects(s3, one) == before
 
 
+@pytest.mark.slow
+def test_a_warehouse_for_some_clients_has_copies_of_its_own(served, moto, s3):
+    uri = served.catalog_uri
+    with (
+        closing(pyiceberg.open(uri, "lake+daft", moto)) as of_daft,
+        closing(pyiceberg.open(uri, "lake+none", moto)) as of_nobody,
+    ):
+        copied = {n: size for n, size in data_files(of_daft, "large").items() if "-daft-" in n}
+        own = data_files(of_nobody, "large")
+        assert of_daft.rows("main", "large").num_rows == of_nobody.rows("main", "large").num_rows
+    assert len(copied) == 2 and not any("/data-file-" in location for location in own)
+    for location, size in copied.items():
+        assert s3.head_object(**place(location))["ContentLength"] == size
+
+
 def test_without_the_setting_files_stay_as_they_are(lake, moto, s3):
     plain = lake.write("not_copied", SCRIPT)
     # By name: the settings of the bridge around this one are in the environment.
