@@ -109,6 +109,15 @@ ALTER TABLE doubles ALTER COLUMN v SET DATA TYPE DOUBLE;
 INSERT INTO doubles VALUES (3, 0.1);
 COPY (SELECT 4 AS i, 0.25::FLOAT AS v) TO '{{{{DATA_PATH}}}}_ext/doubles.parquet';
 CALL ducklake_add_data_files('lake', 'doubles', '{{{{DATA_PATH}}}}_ext/doubles.parquet');
+CREATE TABLE rescaled(i INTEGER, v DECIMAL(20, 3), l DECIMAL(20, 3)[], whole DECIMAL(9, 0));
+COPY (SELECT 1 AS i, 1.25::DECIMAL(20, 3) AS v, NULL::DECIMAL(20, 3)[] AS l,
+  7::DECIMAL(5, 0) AS whole) TO '{{{{DATA_PATH}}}}_ext/same.parquet';
+COPY (SELECT 2 AS i, 1.25::DECIMAL(5, 2) AS v, [1.25::DECIMAL(5, 2)] AS l,
+  8::DECIMAL(5, 0) AS whole) TO '{{{{DATA_PATH}}}}_ext/rescaled.parquet';
+CALL ducklake_add_data_files('lake', 'rescaled', '{{{{DATA_PATH}}}}_ext/same.parquet');
+CALL ducklake_add_data_files('lake', 'rescaled', '{{{{DATA_PATH}}}}_ext/rescaled.parquet');
+DELETE FROM rescaled WHERE i = 2;
+CALL ducklake_rewrite_data_files('lake', 'rescaled', delete_threshold => 0);
 """
 # warehouse -> table -> the columns that it hides, at some snapshots at least
 HIDDEN = {
@@ -117,8 +126,8 @@ HIDDEN = {
     "lake+all": {},
     "lake+trino": {"large": {"u"}},
     "lake+spark": {"large": {"u"}, "types": {"t"}},
-    "lake+flink+trino": {"large": {"u"}, "types": {"t", "b"}},
-    "lake+pyiceberg": {"large": {"u"}, "types": {"l"}},
+    "lake+flink+trino": {"large": {"u"}, "types": {"t", "b"}, "rescaled": {"v", "l"}},
+    "lake+pyiceberg": {"large": {"u"}, "types": {"l"}, "rescaled": {"v", "l"}},
     "lake+daft": {"types": {"u"}},
     "lake+sail": {},
 }
@@ -239,6 +248,22 @@ def test_large_values_are_hidden_only_while_a_file_has_them(warehouse, bridge):
     assert states[0] and states[-1] and False in states
     reasons = json.loads(document["properties"].get("polynya.hidden-columns-reason", "{}"))
     assert reasons == {} or "2147483648 or more" in reasons["u"]
+
+
+@pytest.mark.parametrize(
+    ("warehouse", "hides"),
+    [(f"lake+{name}", True) for name in ("datafusion", "flink", "polars", "pyiceberg")]
+    + [("lake+trino", False), ("lake", False)],
+)
+def test_decimals_are_hidden_while_an_added_file_has_another_scale(warehouse, hides, bridge):
+    """The files have the same name mapping: each says for itself how many digits it has."""
+    document = documents(bridge, warehouse)["rescaled"]
+    states = [
+        sorted({"v", "l", "whole"} - names_at(document, id_)) for id_ in sorted(listed(document))
+    ]
+    before = {(): 0, ("l", "v"): 0} | {tuple(state): 1 for state in states}
+    assert before == {(): 1, ("l", "v"): int(hides)}
+    assert states[0] == states[-1] == []
 
 
 @pytest.mark.parametrize(("table", "column"), [("odd", "per%cent"), ("hive", "k")])

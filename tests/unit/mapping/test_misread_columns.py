@@ -7,6 +7,7 @@ from polynya.mapping.misread_columns import (
     may_be_large,
     misread,
     misreads_partitions,
+    scales,
 )
 from polynya.runtime.settings import CLIENTS, chosen
 
@@ -117,6 +118,19 @@ def test_large_values_are_hidden_while_a_file_has_them():
     assert spans == {1: [(3, 8), (10, None)], 2: [(4, 6)]}
     reason = found[1][0].reason
     assert reason == "trino would misread it: a UINTEGER of 2147483648 or more"
+
+
+def test_decimals_are_hidden_while_an_added_file_has_another_scale():
+    columns = [column(1, "decimal(20,3)"), column(2, "list"), column(3, "decimal(9, 0)", 2)]
+    columns += [column(4, "int64"), column(5, "decimal(5,2)")]
+    for client in CLIENTS:
+        is_one = client in {"datafusion", "flink", "polars", "pyiceberg"}
+        assert scales(columns, {client}, {1, 3, 4}) == ({1: 3, 3: 0} if is_one else {}), client
+    assert scales(columns, {"flink"}, ()) == {}
+    found = misread(columns, frozenset(("flink", "trino")), (), [(1, 4, 6), (1, 5, None)])
+    [(column_id, [gap])] = found.items()
+    assert (column_id, gap.begin_snapshot, gap.end_snapshot) == (1, 4, None)
+    assert gap.reason == "flink would misread it: an added file has a DECIMAL of another scale"
 
 
 def test_partitions_are_left_out_for_those_that_misread_them():

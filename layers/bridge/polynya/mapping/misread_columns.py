@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from ..ducklake.rows.lifetimes import UnservableRange
 from ..ducklake.rows.objects import Column
+from ..types.numbers import precision_and_scale
 from .adaptations import DEFAULTS, parents_of
 from .schemas import Withheld, born_at
 
@@ -44,6 +45,9 @@ NESTED: Mapping[str, frozenset[str]] = {"uuid": frozenset(("pyiceberg",))}
 table of them."""
 UNSIGNED_32 = frozenset(("flink", "pyiceberg", "spark", "trino"))
 """These misread 2147483648 and more in files, or cannot read them."""
+SCALES = frozenset(("datafusion", "flink", "polars", "pyiceberg"))
+"""These misread decimals of added files that have fewer digits after the point than the column, or
+cannot read them."""
 CAST = frozenset(("pyiceberg",))
 """These read a NULL as empty if they cast the items of the list or map."""
 CAST_TYPES = frozenset(("struct", "uint32"))
@@ -97,8 +101,8 @@ def lacks_vectors(clients: Collection[str]) -> bool:
     return bool(VECTORS.intersection(clients)) and NULL_DEFAULTS.issuperset(clients)
 
 
-class LargeValues(NamedTuple):
-    """Data files that may have 2147483648 or more in a column."""
+class FilesWith(NamedTuple):
+    """Data files that may have values in a column which clients misread."""
 
     column_id: int
     begin_snapshot: int
@@ -113,10 +117,26 @@ def may_be_large(columns: Iterable[Column], clients: Collection[str]) -> list[in
     return sorted({column.column_id for column in columns if column.column_type == "uint32"})
 
 
+def scales(
+    columns: Iterable[Column], clients: Collection[str], in_added_files: Collection[int]
+) -> dict[int, int]:
+    """The digits after the point of the decimals of which it matters how many added files have, by
+    column_id.
+
+    Args:
+        in_added_files: the columns that these have.
+    """
+    if not in_added_files or not SCALES.intersection(clients):
+        return {}
+    found = {column.column_id: precision_and_scale(column.column_type) for column in columns}
+    return {id_: of[1] for id_, of in sorted(found.items()) if of and id_ in in_added_files}
+
+
 def misread(
     columns: Collection[Column],
     clients: Collection[str],
     large: Iterable[tuple[int, int, int | None]],
+    rescaled: Iterable[tuple[int, int, int | None]] = (),
 ) -> Withheld:
     """Where columns are hidden, and why, by column_id.
 
@@ -124,6 +144,7 @@ def misread(
         columns: all versions of them.
         clients: those that somebody has named.
         large: as `queries.files_from_2_31`, of the columns that `may_be_large` gives.
+        rescaled: as `queries.added_files_of_other_scale`, of those that `scales` gives.
     """
     gaps: dict[int, list[UnservableRange]] = defaultdict(list)
 
@@ -163,18 +184,20 @@ def misread(
             hide(column.column_id, begin, None, MISSING_STRUCTS, why)
     for column_id, first, last in _merged(large):
         hide(column_id, first, last, UNSIGNED_32, "a UINTEGER of 2147483648 or more")
+    for column_id, first, last in _merged(rescaled):
+        hide(column_id, first, last, SCALES, "an added file has a DECIMAL of another scale")
     return gaps
 
 
-def _merged(large: Iterable[tuple[int, int, int | None]]) -> Iterable[LargeValues]:
+def _merged(files: Iterable[tuple[int, int, int | None]]) -> Iterable[FilesWith]:
     """Ranges of each column, ascending, as few as possible."""
-    merged: list[LargeValues] = []
-    for column_id, begin, end in large:
+    merged: list[FilesWith] = []
+    for column_id, begin, end in files:
         if merged and merged[-1].column_id == column_id:
             last = merged[-1].end_snapshot
             if last is None or begin <= last:
                 is_longer = last is not None and (end is None or end > last)
                 merged[-1] = merged[-1]._replace(end_snapshot=end if is_longer else last)
                 continue
-        merged.append(LargeValues(column_id, begin, end))
+        merged.append(FilesWith(column_id, begin, end))
     return merged

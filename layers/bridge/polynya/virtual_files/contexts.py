@@ -33,6 +33,7 @@ from ..mapping.misread_columns import (
     may_be_large,
     misread,
     misreads_partitions,
+    scales,
 )
 from ..mapping.name_mappings import Mappings, mappings, unnamed_fields
 from ..mapping.partitions import Partitions, client_specs, partitions
@@ -438,7 +439,10 @@ def _schemas(
     large = queries.files_from_2_31(
         history.lake, table.table_id, may_be_large(history.columns, named)
     )
-    of_clients = misread(history.columns, named, large.run(con)) if named else {}
+    in_added_files = {name.target_field_id for name in history.mapped_names}
+    decimals = scales(history.columns, named, in_added_files)
+    rescaled = queries.added_files_of_other_scale(history.lake, table.table_id, decimals)
+    of_clients = misread(history.columns, named, large.run(con), rescaled.run(con)) if named else {}
     lacks_any = bool(history.mapped_names) or properties.is_registered(history.tags)
     oldest = {} if lacks_any else oldest_defaults(history.columns, table.begin_snapshot)
     lacking = queries.lacking_files(history.lake, table.table_id, oldest).run(con)
@@ -498,7 +502,7 @@ def table_context(
 ) -> TableContext:
     """The context of a table; no query is made, unless columns of variants are to be shown, files
     with a TIME were added, a column has had a default since the table began, or a client is named
-    that misreads large unsigned integers.
+    that misreads large unsigned integers, or decimals of added files.
 
     Args:
         shows_version_3: show columns that need format version 3; None: as the settings say.

@@ -50,6 +50,7 @@ from .planned_files import tested_keys as tested_keys
 from .state_changes import ChangedTables as ChangedTables
 from .state_changes import SeenState as SeenState
 from .state_changes import changes_since as changes_since
+from .table_columns import added_files_of_other_scale as added_files_of_other_scale
 from .table_columns import columns as columns
 from .table_columns import columns_now as columns_now
 from .table_columns import files_from_2_31 as files_from_2_31

@@ -1,6 +1,6 @@
 """Columns, sort keys, partition columns and name mappings of a table."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..column_tree import ColumnNode, column_node, column_tree, column_version
@@ -194,8 +194,37 @@ def files_from_2_31(
     if not column_ids:
         return constant([])
     sql = sql_for_version(lake, FROM_2_31)
-    parameters = {"table_id": table_id, "column_ids": list(column_ids)}
-    return Statement(sql, parameters, lambda rows: [(row[0], row[1], row[2]) for row in rows])
+    return Statement(sql, {"table_id": table_id, "column_ids": list(column_ids)}, _ranges)
+
+
+def _ranges(rows: Rows) -> list[tuple[int, int, int | None]]:
+    return [(column_id, begin, end) for column_id, begin, end in rows]
+
+
+# DuckLake takes the bounds of an added file as they are, with the digits that its type has. Where
+# there is none, the type is not known.
+OF_OTHER_SCALE = """
+SELECT DISTINCT s.column_id, f.begin_snapshot, f.end_snapshot
+FROM unnest(CAST(:column_ids AS bigint[]), CAST(:scales AS integer[])) AS c(column_id, scale)
+JOIN {stats_table} AS s ON s.column_id = c.column_id AND s.table_id = :table_id
+JOIN ducklake_data_file AS f USING (data_file_id)
+WHERE f.table_id = :table_id AND {mapping_id} IS NOT NULL
+  AND (s.value_count = 0 AND s.max_value IS NULL) IS NOT TRUE
+  AND length(split_part(s.max_value, '.', 2)) IS DISTINCT FROM c.scale
+ORDER BY 1, 2"""
+
+
+def added_files_of_other_scale(
+    lake: Lake, table_id: int, scales: Mapping[int, int]
+) -> Statement[list[tuple[int, int, int | None]]]:
+    """The snapshots that show added files which may have another number of digits after the point
+    in these columns, in ascending order for each column: (column_id, begin_snapshot, end_snapshot).
+    """
+    if not scales:
+        return constant([])
+    sql = sql_for_version(lake, OF_OTHER_SCALE)
+    columns = {"column_ids": [*scales], "scales": [*scales.values()]}
+    return Statement(sql, {"table_id": table_id, **columns}, _ranges)
 
 
 SHORT_FOOTERS = """
