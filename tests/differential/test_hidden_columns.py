@@ -14,6 +14,7 @@ from polynya_local.processes.serving import Bridge, serving
 from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.exceptions import RESTError
 from pyiceberg.table import Table
+from pyiceberg.table.snapshots import Operation
 
 from tests.support.lakes import SCRIPTS, number_of
 
@@ -109,9 +110,10 @@ def differences(
         return  # without the column it needs version 3, of which PyIceberg does not read all types
     listed = {snapshot.snapshot_id for snapshot in part.snapshots()}
     for snapshot in whole.snapshots():
-        # One that changed the hidden column alone is not listed.
+        # One that changed the hidden column alone is not listed; inlined rows may have moved.
         changes = {snapshot.summary[of] for of in ("added-records", "deleted-records")}
-        if snapshot.snapshot_id not in listed and changes - {None, "0"}:
+        has_changed = snapshot.summary.operation != Operation.REPLACE and changes - {None, "0"}
+        if snapshot.snapshot_id not in listed and has_changed:
             yield f"the snapshot {snapshot.snapshot_id} is not listed"
     ids = [None, *sorted(listed)]
     if len(ids) > MOST_SNAPSHOTS:
@@ -128,7 +130,8 @@ def differences(
             yield f"at {snapshot_id}: columns {found.column_names}"
         elif snapshot_id is None and not lost <= {hidden}:
             yield f"columns {sorted(lost)} are missing"
-        elif texts(found) != texts(expected.select(found.column_names)):
+        # Without a column PyIceberg counts no rows.
+        elif found.num_columns and texts(found) != texts(expected.select(found.column_names)):
             yield f"at {snapshot_id}: other rows"
 
 
@@ -142,5 +145,4 @@ def rows_of(table: Table, snapshot_id: int | None) -> tuple[pa.Table | None, str
 def texts(table: pa.Table) -> Counter[tuple[str, ...]]:
     with closing(duckdb.connect()) as con:
         con.register("rows", table)
-        columns = "COLUMNS(*)::VARCHAR" if table.num_columns else "1"
-        return Counter(con.execute(f"SELECT {columns} FROM rows").fetchall())
+        return Counter(con.execute("SELECT COLUMNS(*)::VARCHAR FROM rows").fetchall())
