@@ -8,9 +8,11 @@ from contextlib import closing
 from pathlib import Path
 
 from polynya_local.clients.pyiceberg import s3_properties
+from polynya_local.processes.serving import KEY_ID, SECRET
 
 from tests.engines.go.program import PROGRAM, build
 from tests.engines.sling import program as sling
+from tests.support.lakes import BUCKET
 from tests.support.writes.sinks import (
     Appending,
     ProgramFailed,
@@ -92,7 +94,10 @@ class Dlt(Creating):
             *values,
             ICEBERG_CATALOG__ICEBERG_CATALOG_TYPE="rest",
             ICEBERG_CATALOG__ICEBERG_CATALOG_CONFIG=json.dumps(catalog),
-            DESTINATION__FILESYSTEM__BUCKET_URL=f"file://{self.folder}/own",
+            DESTINATION__FILESYSTEM__BUCKET_URL=f"s3://{BUCKET}/{Path(self.folder).name}",
+            DESTINATION__FILESYSTEM__CREDENTIALS__ENDPOINT_URL=self.s3_endpoint,
+            DESTINATION__FILESYSTEM__CREDENTIALS__AWS_ACCESS_KEY_ID=KEY_ID,
+            DESTINATION__FILESYSTEM__CREDENTIALS__AWS_SECRET_ACCESS_KEY=SECRET,
             RUNTIME__DLTHUB_TELEMETRY="false",
         )
 

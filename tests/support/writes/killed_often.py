@@ -9,6 +9,7 @@ from pathlib import Path
 from threading import Thread
 from typing import Any
 
+from polynya_local.clients.duckdb import ICEBERG, attaching, connect
 from polynya_local.clients.pyiceberg import s3_properties
 from polynya_local.processes.serving import Bridge
 from pyiceberg.catalog.rest import RestCatalog
@@ -63,7 +64,8 @@ class Polynya(Catalog):
     def rows(self):
         rows = self._query("SELECT id, s::VARCHAR FROM lake.main.t ORDER BY ALL")
         with closing(client_of(self.bridge)) as client:
-            assert scanned(client) == rows
+            table = client.load_table("main.t").scan(selected_fields=("id", "s")).to_arrow()
+        assert sorted((row["id"], str(row["s"])) for row in table.to_pylist()) == rows
         return rows
 
     def _query(self, sql: str) -> Rows:
@@ -72,7 +74,7 @@ class Polynya(Catalog):
 
 
 class Fixture(Catalog):
-    """Iceberg's own REST fixture, read by PyIceberg."""
+    """Iceberg's own REST fixture, read by DuckDB."""
 
     def __init__(self, lake: Lakes, s3_endpoint: str, folder: Path, delivery: str) -> None:
         data_path = lake.write("killed_often", EMPTY).data_path
@@ -91,20 +93,15 @@ class Fixture(Catalog):
         return 0
 
     def rows(self):
-        with self._client() as client:
-            return scanned(client)
+        with connect(ICEBERG, self.bridge.s3_endpoint) as con:
+            con.execute(attaching(self.server.uri, "lake"))
+            return con.execute("SELECT id, s::VARCHAR FROM ice.main.t ORDER BY ALL").fetchall()
 
     @contextmanager
     def _client(self) -> Iterator[RestCatalog]:
         s3 = s3_properties(self.bridge.s3_endpoint)
         with closing(RestCatalog("c", uri=self.server.uri, **s3)) as client:
             yield client
-
-
-def scanned(client: RestCatalog) -> Rows:
-    """The rows that PyIceberg reads."""
-    table = client.load_table("main.t").scan(selected_fields=("id", "s")).to_arrow()
-    return sorted((row["id"], str(row["s"])) for row in table.to_pylist())
 
 
 def kill_often(catalog: Catalog, kind: type[Sink], s3_endpoint: str, times: int) -> None:
@@ -140,7 +137,7 @@ def kill_often(catalog: Catalog, kind: type[Sink], s3_endpoint: str, times: int)
             restart.join()
             landed = catalog.commits() - before - proxy.answered
             if failed:
-                outcomes[f"{point}, {['not ', ''][landed]}committed"] += 1
+                outcomes[f"{point}, {'' if landed else 'not '}committed"] += 1
                 _go_on(sink, number, outcomes)
             else:
                 outcomes[f"{point}, then {landed} commits"] += 1
