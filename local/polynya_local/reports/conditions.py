@@ -292,9 +292,8 @@ def dotted_level(facts: TableFacts) -> Match | None:
 
 
 def text_partitions(facts: TableFacts) -> Match | None:
-    """Texts by which files are partitioned, or that stand in the paths of added files."""
-    in_paths = facts.history.partitioning.constants.values()
-    ids = {key.column_id for key in _keys(facts)}.union(*in_paths)
+    """Texts by which files are partitioned, also those in the paths of added files."""
+    ids = facts.partition_ids
     return _match_columns(c for c in facts.shown if c.column_id in ids and c.type == "varchar")
 
 

@@ -182,6 +182,8 @@ class TableFacts:
     """The columns that clients find in files which lack them, by column_id."""
     adapts_added: bool
     """Clients find field ids and all columns in files that somebody has added."""
+    partition_ids: frozenset[int]
+    """The columns by which files are partitioned for clients, by column_id."""
     promoted_floats: frozenset[int]
     """The columns without statistics in files that have them as FLOAT, by column_id."""
     may_be_from_2_31: Callable[[int], bool]
@@ -199,8 +201,12 @@ class TableFacts:
 
     @property
     def partition_keys(self) -> Mapping[int | None, Sequence[PartitionColumn]]:
-        """The keys of each partitioning that the table has or had."""
-        return every_key(self.history.partitioning, client_specs(self.history.tags))
+        """The keys of each partitioning that the table has or had, as far as clients get them."""
+        every = every_key(self.history.partitioning, client_specs(self.history.tags))
+        return {
+            partition_id: [key for key in keys if key.column_id in self.partition_ids]
+            for partition_id, keys in every.items()
+        }
 
     @property
     def shown(self) -> tuple[ColumnFact, ...]:
@@ -240,6 +246,7 @@ def table_facts(table: OpenedTable) -> TableFacts:
         changes=NOTHING if stay else names.changes_at(table.snapshot_id),
         filled_in=names.filled_in,
         adapts_added=names.adapts_added,
+        partition_ids=frozenset(table.files.table.partitions.source_ids),
         promoted_floats=names.promoted_floats_at(table.snapshot_id),
         may_be_from_2_31=cache(partial(_may_be_from_2_31, table)),
     )

@@ -191,25 +191,31 @@ TABLES = {
         [("Daft", WRONG, "k", 1)],
     ),
     "partitioned_by_year": (
-        "CREATE TABLE {t}(k TIMESTAMP_S, i INTEGER); ALTER TABLE {t} SET PARTITIONED BY (year(k)); "
+        "CREATE TABLE {t}(k TIMESTAMP, i INTEGER); ALTER TABLE {t} SET PARTITIONED BY (year(k)); "
         "INSERT INTO {t} VALUES ('1969-12-31 23:59:59', 1)",
         [("DuckDB", RARE, "k", 1), ("ClickHouse", RARE, "k", 1)],
     ),
     # No bound allows a time before 1970; of the last one, one does.
-    "partitioned_recently": (
+    # Iceberg has no partitions by a month of any year.
+    "partitioned_by_month": (
         "CREATE TABLE {t}(k TIMESTAMP, i INTEGER); ALTER TABLE {t} SET PARTITIONED BY (month(k)); "
+        "INSERT INTO {t} VALUES ('1969-12-31 23:59:59', 1)",
+        [],
+    ),
+    "partitioned_recently": (
+        "CREATE TABLE {t}(k TIMESTAMP, i INTEGER); ALTER TABLE {t} SET PARTITIONED BY (year(k)); "
         "INSERT INTO {t} VALUES ('2026-01-01', 1), (NULL, 2); "
         "CALL lake.set_option('data_inlining_row_limit', 10, table_name => '{t}'); "
         "INSERT INTO {t} VALUES ('1970-01-01', 1)",
         [("Daft", WRONG, "k", 2)],
     ),
     "partitioned_long_ago": (
-        "CREATE TABLE {t}(k TIMESTAMP, i INTEGER); ALTER TABLE {t} SET PARTITIONED BY (month(k)); "
+        "CREATE TABLE {t}(k TIMESTAMP, i INTEGER); ALTER TABLE {t} SET PARTITIONED BY (year(k)); "
         "INSERT INTO {t} VALUES ('2026-01-01', 1), ('0044-03-15 (BC)', 2)",
         [("DuckDB", RARE, "k", 2), ("ClickHouse", RARE, "k", 2)],
     ),
     "partitioned_inlined_long_ago": (
-        "CREATE TABLE {t}(k TIMESTAMP, i INTEGER); ALTER TABLE {t} SET PARTITIONED BY (month(k)); "
+        "CREATE TABLE {t}(k TIMESTAMP, i INTEGER); ALTER TABLE {t} SET PARTITIONED BY (year(k)); "
         "INSERT INTO {t} VALUES ('2026-01-01', 1); "
         "CALL lake.set_option('data_inlining_row_limit', 10, table_name => '{t}'); "
         "INSERT INTO {t} VALUES ('1960-01-01', 2)",
@@ -380,6 +386,19 @@ def test_the_setting_clients_makes_up_for_some(faulty, moto):
     for name, (_, before) in TABLES.items():
         seen = {(f.client, f.kind, " ".join(f.columns), f.files) for f in after[f"main.{name}"]}
         assert seen == set(WITH_CLIENTS.get(name, before)), name
+
+
+@pytest.mark.parametrize("clients", ["clickhouse,duckdb", "daft"])
+def test_tables_without_partitions_for_the_chosen_clients_have_no_faults_of_them(
+    clients, faulty, moto, found
+):
+    after = faults_of(faulty, moto, CLIENTS=clients)
+    partitioned = {name: sql for name, (sql, _) in TABLES.items() if "PARTITIONED BY" in sql}
+    by_times = {name for name, sql in partitioned.items() if re.search(r"(year|month)\(", sql)}
+    without = by_times if clients != "daft" else partitioned
+    left = {name for name in partitioned if after[f"main.{name}"]}
+    assert left == partitioned.keys() - without != partitioned.keys()
+    assert all(found[f"main.{name}"] for name in partitioned.keys() - {"partitioned_by_month"})
 
 
 def test_a_table_has_the_faults_of_its_namespace(found):

@@ -128,8 +128,8 @@ def scales(
     """
     if not in_added_files or not SCALES.intersection(clients):
         return {}
-    found = {column.column_id: precision_and_scale(column.column_type) for column in columns}
-    return {id_: of[1] for id_, of in sorted(found.items()) if of and id_ in in_added_files}
+    decimals = {column.column_id: precision_and_scale(column.column_type) for column in columns}
+    return {id_: of[1] for id_, of in sorted(decimals.items()) if of and id_ in in_added_files}
 
 
 def misread(
