@@ -70,6 +70,12 @@ def test_a_default_in_a_later_struct_is_hidden_from_those_that_find_it_where_the
     assert hidden(columns, "sail", "trino") == set()
 
 
+def test_a_default_in_a_struct_is_hidden_if_an_added_file_lacks_the_struct():
+    columns = [column(1, "struct"), column(2, "struct", 1), column(3, "int64", 2, "9", begin=5)]
+    for files, ids in (([{1, 2}], set()), ([{1, 2}, {1}], {3}), ([{4}], {3}), ([()], {3})):
+        assert {*misread(columns, {"pyiceberg"}, (), (), files)} == ids, files
+
+
 @pytest.mark.parametrize(
     ("clients", "needs"),
     [

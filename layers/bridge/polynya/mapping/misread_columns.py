@@ -137,6 +137,7 @@ def misread(
     clients: Collection[str],
     large: Iterable[tuple[int, int, int | None]],
     rescaled: Iterable[tuple[int, int, int | None]] = (),
+    in_added_files: Collection[Collection[int]] = (),
 ) -> Withheld:
     """Where columns are hidden, and why, by column_id.
 
@@ -145,6 +146,8 @@ def misread(
         clients: those that somebody has named.
         large: as `queries.files_from_2_31`, of the columns that `may_be_large` gives.
         rescaled: as `queries.added_files_of_other_scale`, of those that `scales` gives.
+        in_added_files: the columns that these have, by id, for each of their mappings; an empty
+            set if files that were registered may lack any.
     """
     gaps: dict[int, list[UnservableRange]] = defaultdict(list)
 
@@ -178,8 +181,11 @@ def misread(
         is_later = bool(above) and born[column.column_id] > born.get(above[0], first)
         if is_later and not has_default and YOUNGER_FIELDS.intersection(clients):
             hide(above[-1], begin, None, YOUNGER_FIELDS, "files lack a field of it")
-        is_in_later = any(born.get(id_, first) > first for id_ in above)
-        if has_default and is_in_later and MISSING_STRUCTS.intersection(clients):
+        are_lacked = any(
+            born.get(id_, first) > first or any(id_ not in ids for ids in in_added_files)
+            for id_ in above
+        )
+        if has_default and are_lacked and MISSING_STRUCTS.intersection(clients):
             why = "its default would be found where the struct is NULL"
             hide(column.column_id, begin, None, MISSING_STRUCTS, why)
     for column_id, first, last in _merged(large):

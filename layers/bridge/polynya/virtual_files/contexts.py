@@ -35,7 +35,7 @@ from ..mapping.misread_columns import (
     misreads_partitions,
     scales,
 )
-from ..mapping.name_mappings import Mappings, mappings, unnamed_fields
+from ..mapping.name_mappings import Mappings, column_ids, mappings, unnamed_fields
 from ..mapping.partitions import Partitions, client_specs, partitions
 from ..mapping.schemas import (
     Schemas,
@@ -439,11 +439,14 @@ def _schemas(
     large = queries.files_from_2_31(
         history.lake, table.table_id, may_be_large(history.columns, named)
     )
-    in_added_files = {name.target_field_id for name in history.mapped_names}
-    decimals = scales(history.columns, named, in_added_files)
+    is_registered = properties.is_registered(history.tags)
+    in_added_files = column_ids(history.mapped_names)
+    decimals = scales(history.columns, named, frozenset().union(*in_added_files))
     rescaled = queries.added_files_of_other_scale(history.lake, table.table_id, decimals)
-    of_clients = misread(history.columns, named, large.run(con), rescaled.run(con)) if named else {}
-    lacks_any = bool(history.mapped_names) or properties.is_registered(history.tags)
+    in_files = [*in_added_files, *([frozenset[int]()] if is_registered else [])]
+    of_files = large.run(con), rescaled.run(con)
+    of_clients = misread(history.columns, named, *of_files, in_files) if named else {}
+    lacks_any = bool(history.mapped_names) or is_registered
     oldest = {} if lacks_any else oldest_defaults(history.columns, table.begin_snapshot)
     lacking = queries.lacking_files(history.lake, table.table_id, oldest).run(con)
 
