@@ -56,7 +56,10 @@ def test_random_files_keep_the_columns_that_are_shown(seed, con, tmp_path):
     """By two readers, whichever program wrote the file, and by any range."""
     rng, path = random.Random(seed), tmp_path / "file.parquet"
     for _ in range(10):
-        file = a_file(rng, con, path)
+        try:
+            file = a_file(rng, con, path)
+        except duckdb.SerializationException:
+            continue  # of DuckDB 1.5.5, which writes some files of geometries so
         schema = pq.read_schema(io.BytesIO(file))
         ids = ids_of(schema)
         names = rng.sample(sorted(ids), rng.randint(1, len(ids)))
@@ -90,9 +93,11 @@ def other_bytes(file: bytes, shown: list[str]) -> set[int]:
         for number in range(metadata.num_columns):
             column = metadata.row_group(group).column(number)
             if column.path_in_schema.split(".")[0] in shown:
-                first = column.data_page_offset
+                places = [column.data_page_offset]
                 if column.has_dictionary_page:
-                    first = min(first, column.dictionary_page_offset)
+                    places.append(column.dictionary_page_offset)
+                # Without a value there may be a dictionary alone; a page that is not there is at 0.
+                first = min(filter(None, places), default=4)
                 others -= set(range(first, first + column.total_compressed_size))
     return others
 

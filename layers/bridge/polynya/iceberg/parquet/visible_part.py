@@ -2,14 +2,14 @@
 
     a footer that names these columns alone, and the places of their chunks
 
-Nothing is taken over that is not known: of the fields of a footer only those in the tables below,
+Nothing is taken over that is not known: of the fields of a footer only those of the shapes below,
 and of the bytes only the chunks of the columns, without page indexes and Bloom filters.
 https://github.com/apache/parquet-format/blob/master/src/main/thrift/parquet.thrift
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ...runtime.isolation import isolated
 from .footer import FIELD_ID, NAME, NUM_CHILDREN, SCHEMA, NotParquet
@@ -24,7 +24,6 @@ from .new_footer import (
     DICTIONARY_PAGE_OFFSET,
     ENCRYPTED_METADATA,
     ENCRYPTION_ALGORITHM,
-    FILE_OFFSET,
     MAGIC,
     META_DATA,
     PAGE_INDEXES,
@@ -33,20 +32,62 @@ from .new_footer import (
     Named,
     Path,
 )
-from .thrift import STRUCT, Reader, Struct, i32, listed, written
+from .thrift import (
+    BINARY,
+    BYTE,
+    FALSE,
+    I16,
+    I32,
+    I64,
+    LIST,
+    STRUCT,
+    TRUE,
+    Reader,
+    Struct,
+    Value,
+    i32,
+    listed,
+    written,
+)
 
 OTHER_FILE = 1
 """The field of ColumnChunk with the path of another file that has the chunk."""
 INDEX_PAGE_OFFSET = 10
 """A field of ColumnMetaData."""
 
-FILE_FIELDS = frozenset((1, SCHEMA, 3, ROW_GROUPS, 6, COLUMN_ORDERS))
-ELEMENT_FIELDS = frozenset(range(1, 11))
-GROUP_FIELDS = frozenset((1, 2, 3, 5, 6, 7))
-CHUNK_FIELDS = frozenset((FILE_OFFSET, META_DATA))
-META_FIELDS = frozenset(range(1, 14)) - {8}
-"""What is taken over of FileMetaData, SchemaElement, RowGroup, ColumnChunk and ColumnMetaData: no
-texts by key, no order of rows, no page indexes and no Bloom filters."""
+Shape = int | list[Any] | dict[int, Any]
+"""The type of a value; of a list that of its items, of a struct those of its fields."""
+
+BOOL = TRUE  # within a struct the type is the value
+TIME_UNIT: Shape = {1: {}, 2: {}, 3: {}}
+LOGICAL: Shape = {
+    **{number: {} for number in (1, 2, 3, 4, 6, 11, 12, 13, 14, 15)},
+    5: {1: I32, 2: I32},
+    **{number: {1: BOOL, 2: TIME_UNIT} for number in (7, 8)},
+    10: {1: BYTE, 2: BOOL},
+    16: {1: BYTE},
+    17: {1: BINARY},
+    18: {1: BINARY, 2: I32},
+}
+ELEMENT: Shape = {**dict.fromkeys((1, 2, 3, 5, 6, 7, 8, 9), I32), 4: BINARY, 10: LOGICAL}
+STATISTICS: Shape = {
+    **dict.fromkeys((1, 2, 5, 6), BINARY),
+    **dict.fromkeys((3, 4), I64),
+    **dict.fromkeys((7, 8), BOOL),
+}
+META: Shape = {
+    **dict.fromkeys((1, 4), I32),
+    **dict.fromkeys((5, 6, 7, 9, 10, 11), I64),
+    2: [I32],
+    3: [BINARY],
+    12: STATISTICS,
+    13: [{1: I32, 2: I32, 3: I32}],
+}
+CHUNK: Shape = {2: I64, 3: META}
+GROUP: Shape = {1: [CHUNK], **dict.fromkeys((2, 3, 5, 6), I64), 7: I16}
+FILE: Shape = {1: I32, 2: [ELEMENT], 3: I64, 4: [GROUP], 6: BINARY, 7: [{1: {}}]}
+"""What is taken over of a footer: no texts by key, no order of rows, no page indexes and no Bloom
+filters."""
 
 Range = tuple[int, int]
 """The first byte, and the one after the last."""
@@ -122,20 +163,17 @@ def _checked_part(
             raise IndexError(COLUMNS)
         visible += [_place(chunks[leaf], start) for leaf in leaves]
         hidden += [place for leaf in left_out for place in _places(chunks[leaf], start)]
-        group[COLUMNS] = listed(STRUCT, [_known_chunk(chunks[leaf]) for leaf in leaves])
-    new_elements = [_known(element, ELEMENT_FIELDS) for c in shown for element in c.elements]
-    new_root = _known(root, ELEMENT_FIELDS) | {NUM_CHILDREN: i32(len(shown))}
-    new = _known(file, FILE_FIELDS)
-    new[SCHEMA] = listed(STRUCT, [dict(sorted(new_root.items())), *new_elements])
-    groups = [_known(group, GROUP_FIELDS) for group in file[ROW_GROUPS].value.items]
-    new[ROW_GROUPS] = listed(STRUCT, groups)
+        group[COLUMNS] = listed(STRUCT, [chunks[leaf] for leaf in leaves])
+    new_root = dict(sorted((root | {NUM_CHILDREN: i32(len(shown))}).items()))
+    new_elements = [element for column in shown for element in column.elements]
+    file[SCHEMA] = listed(STRUCT, [new_root, *new_elements])
     if COLUMN_ORDERS in file:
         orders = file[COLUMN_ORDERS].value.items
-        new[COLUMN_ORDERS] = listed(STRUCT, [orders[leaf] for leaf in leaves])
+        file[COLUMN_ORDERS] = listed(STRUCT, [orders[leaf] for leaf in leaves])
     ranges = _joined(visible)
     if _overlap(ranges, hidden):
         raise NotParquet("columns share bytes")
-    return VisiblePart(written(new), ranges)
+    return VisiblePart(written(_shaped(file, FILE)), ranges)
 
 
 class _Column(NamedTuple):
@@ -170,14 +208,36 @@ def _id_of(column: _Column, names: Mapping[Path, Named] | None) -> int | None:
     return element[FIELD_ID].value if FIELD_ID in element else None
 
 
-def _known(fields: Struct, numbers: Collection[int]) -> Struct:
-    return {number: value for number, value in fields.items() if number in numbers}
+def _shaped(value: Any, shape: Shape) -> Any:
+    """What a struct, the items of a list, or another value has of its shape.
+
+    Raises:
+        IndexError: a field has another type, or a union a member that is not known.
+    """
+    if isinstance(shape, dict):
+        fields = {n: _shaped_field(value[n], shape[n]) for n in value if n in shape}
+        if value and shape and not fields:
+            raise IndexError(min(value))
+        return fields
+    if isinstance(shape, list):
+        return value._replace(items=[_shaped(item, shape[0]) for item in value.items])
+    return value
 
 
-def _known_chunk(chunk: Struct) -> Struct:
-    new = _known(chunk, CHUNK_FIELDS)
-    meta = new[META_DATA]
-    return new | {META_DATA: meta._replace(value=_known(meta.value, META_FIELDS))}
+def _shaped_field(field: Value, shape: Shape) -> Value:
+    is_right = field.type == _type_of(shape) or (shape == BOOL and field.type == FALSE)
+    if is_right and isinstance(shape, list):
+        # An empty list may have any type.
+        is_right = not field.value.items or field.value.type == _type_of(shape[0])
+    if not is_right:
+        raise IndexError(field.type)
+    return field._replace(value=_shaped(field.value, shape))
+
+
+def _type_of(shape: Shape) -> int:
+    if isinstance(shape, int):
+        return shape
+    return STRUCT if isinstance(shape, dict) else LIST
 
 
 def _place(chunk: Struct, start: int) -> Range:
@@ -187,6 +247,8 @@ def _place(chunk: Struct, start: int) -> Range:
     if OTHER_FILE in chunk:
         raise NotParquet("another file has a part of it")
     meta = chunk[META_DATA].value
+    if not meta[COMPRESSED_SIZE].value:  # in a row group without rows, of Arrow
+        return len(MAGIC), len(MAGIC)
     fields = (DATA_PAGE_OFFSET, INDEX_PAGE_OFFSET, DICTIONARY_PAGE_OFFSET)
     # Some writers have 0 for a page that is not there.
     first = min(meta[of].value for of in fields if of in meta and meta[of].value)
