@@ -332,7 +332,8 @@ class Judge:
         self.tried = 0
         self.log: TextIO | None = None
         self._reads = [*reads_of(served, catalogs[0].con)]
-        self._intact = native.read(self._reads)
+        # Nothing makes DuckDB hang here, but on a busy machine its process takes long to start.
+        self._intact = native.read(self._reads, LONG)
         self._in_duckdb = {
             read
             for read in self._reads

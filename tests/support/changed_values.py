@@ -393,8 +393,12 @@ class NativeProcess:
         self._lake = lake, s3_endpoint
         self._process: multiprocessing.process.BaseProcess | None = None
 
-    def read(self, reads: list[Read]) -> dict[Read, Truth]:
-        """What each read gives; the lake is attached anew."""
+    def read(self, reads: list[Read], seconds: int = SECONDS) -> dict[Read, Truth]:
+        """What each read gives; the lake is attached anew.
+
+        Args:
+            seconds: after so many DuckDB is taken to hang.
+        """
         if self._process is None:
             context = multiprocessing.get_context("spawn")
             self._pipe, theirs = context.Pipe()
@@ -404,7 +408,7 @@ class NativeProcess:
         self._pipe.send(reads)
         truths = [Truth(error="DuckDB does not answer")] * len(reads)
         with suppress(EOFError):
-            if self._pipe.poll(SECONDS):
+            if self._pipe.poll(seconds):
                 truths = self._pipe.recv()
         if any(FATAL.search(truth.error) for truth in truths):
             self.close()
