@@ -58,7 +58,7 @@ MADE_UP_FOR = {
     "signed integers": adaptations.UNSIGNED,
     "strings": adaptations.ANNOTATED_JSON,
     "logical types": adaptations.CONVERTED_TYPES,
-    "no statistics": adaptations.MILLISECONDS,
+    "no statistics": adaptations.MILLISECONDS | adaptations.PROMOTED_FLOATS,
     "no bounds": adaptations.UNORDERED,
     "field ids": adaptations.WITHOUT_IDS,
 }

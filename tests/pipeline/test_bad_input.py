@@ -109,7 +109,7 @@ REFUSED = [
     ({"mode": "upsert"}, "the mode must be one of append, overwrite, overwrite-partitions"),
     ({"mode": "overwrite-partitions"}, "main.t is not partitioned"),
     ({"partition_by": ("id",)}, "exists already"),
-    ({"token": ""}, "the token must be"),
+    ({"token": ""}, "the token must not be empty"),
     ({"table": "n", "create": True, "partition_by": ("day(x)",)}, "there is no column x"),
     ({"table": "n", "create": True, "partition_by": ("day(id)",)}, "partitioning by day of id"),
     ({"columns": ["CAST(id AS string) AS id"]}, "id is int64 in the table, string in the DataFr"),

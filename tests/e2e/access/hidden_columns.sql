@@ -17,6 +17,7 @@ ALTER TABLE parts SET PARTITIONED BY (secret, day);
 INSERT INTO parts SELECT 'Xq7Zw-' || i % 3, i, DATE '2026-01-01' + (i % 2)::INTEGER
   FROM range(12) AS r(i);
 DELETE FROM parts WHERE id = 5;
+UPDATE parts SET day = DATE '2026-01-02' WHERE id IN (4, 8);
 ALTER TABLE parts SET SORTED BY (secret);
 
 CREATE TABLE added (id INTEGER, secret VARCHAR, name VARCHAR);
@@ -78,4 +79,7 @@ INSERT INTO inlined SELECT i, 'Xq7Zw-' || i, 'n' || i, i FROM range(9, 12) AS r(
 CREATE TABLE inlined_parts (id INTEGER, secret VARCHAR, p INTEGER);
 ALTER TABLE inlined_parts SET PARTITIONED BY (p, secret);
 INSERT INTO inlined_parts SELECT i, 'Xq7Zw-' || i % 2, i % 3 FROM range(9) AS r(i);
+BEGIN;
 DELETE FROM files WHERE id = 100;
+CALL lake.set_commit_message('Xq7Zw-author', 'Xq7Zw-message');
+COMMIT;

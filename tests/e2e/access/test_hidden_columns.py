@@ -22,6 +22,8 @@ from polynya_local.access.token_file import new_line
 from polynya_local.clients.duckdb import ICEBERG, connect, literal
 from polynya_local.processes.serving import serving
 from pyiceberg.exceptions import BadRequestError, NoSuchTableError
+from pyiceberg.schema import Schema
+from pyiceberg.types import IntegerType, NestedField
 
 from tests.e2e.access.test_callers_of_serve import Team
 from tests.support import file_lakes
@@ -36,7 +38,7 @@ TABLES = (
     *("files", "parts", "added", "hive", "nested", "late", "renamed", "again"),
     *("inlined", "inlined_parts"),
 )
-OTHERS = ("first_name", "without_it", "owned")
+OTHERS = ("first_name", "without_it", "owned", "archive")
 """Tables that the tests below rename, or refuse."""
 IN_CI = ("parts", "inlined")
 CASES = [pytest.param(name, marks=() if name in IN_CI else pytest.mark.slow) for name in TABLES]
@@ -429,6 +431,39 @@ def test_a_renamed_column_is_not_shown(team):
     team.judge.con.execute("ALTER TABLE lake.main.owned DROP COLUMN secret")
     with pytest.raises(BadRequestError, match="hides a column that this table does not have"):
         catalog.load_table("main.owned")
+
+
+def test_events_have_no_texts_of_people(team):
+    """They may speak of any value."""
+    path = "/v1/lake/events?since=1&limit=1000"
+    answers = {token: team.asked(path, token).text for token in (team.reader, team.writer)}
+    assert all(text in answers[team.writer] for text in ("Xq7Zw-author", "Xq7Zw-message"))
+    assert not is_hidden(answers[team.reader]) and '"files"' in answers[team.reader]
+
+
+def test_ids_of_rows_that_were_moved_are_shown(team):
+    """DuckLake's own files have them in a column that the schema does not have."""
+    names = {pq.read_schema(BytesIO(file.own)).names[-1] for file in own_files(team, "parts")}
+    assert "_ducklake_internal_row_id" in names
+    for file in own_files(team, "parts"):
+        own, shown = (pq.read_schema(BytesIO(body)).names for body in (file.own, file.shown))
+        assert shown == [name for name in own if name != "secret"]
+
+
+def test_keys_of_a_new_table_do_not_reach_one_that_has_had_another_name(team):
+    """It may have hidden columns because of that name, and the same directory."""
+    con, name = team.judge.con, "lake.main.bounce"
+    con.execute("CALL lake.set_option('data_inlining_row_limit', 0)")
+    con.execute(f"CREATE TABLE {name} AS SELECT 1 AS id, 'Xq7Zw-bounce' AS secret")
+    con.execute(f"ALTER TABLE {name} RENAME TO archive")
+    con.execute("ALTER TABLE lake.main.archive RENAME TO bounce")
+    [path] = data_paths(team, "bounce")
+    con.execute(f"DROP TABLE {name}")
+    catalog = team.pyiceberg(team.reader)
+    catalog.create_table("main.bounce", Schema(NestedField(1, "id", IntegerType())))
+    s3 = team.s3(team.keys("bounce", team.reader))
+    with pytest.raises(ClientError, match="AccessDenied"):
+        s3.get_object(**place(path))
 
 
 def test_the_reader_writes_no_table_with_hidden_columns(team):

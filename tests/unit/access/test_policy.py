@@ -197,6 +197,14 @@ def test_a_table_has_the_columns_of_all_its_names_in_any_letter_case():
         assert hidden(rights, namespace, "people") == set()
 
 
+def test_an_asterisk_reaches_namespaces_at_all_levels():
+    """As it does where it permits all tables."""
+    tables = {"*": ["*", *hiding(people=["age"])]}
+    rights = policy({"rules": [{"principals": ["*"], "tables": tables}]}).rights([])
+    assert rights.may_read_table(("hr", "north"), "people")
+    assert hidden(rights, "hr", "people") == hidden(rights, "hr north", "people") == {"age"}
+
+
 WRONG = [
     "",
     *(

@@ -52,8 +52,9 @@ class HiddenColumns:
 
     def are_of(self, namespace: Namespace, name: str) -> bool:
         """Whether a table has this name. DuckLake compares names without letter case."""
+        reaches_below = self.namespace[-1] == ALL and len(self.namespace) < len(namespace)
         return (
-            len(self.namespace) == len(namespace)
+            (len(self.namespace) == len(namespace) or reaches_below)
             and all(map(_matches, map(str.casefold, self.namespace), map(str.casefold, namespace)))
             and self.table.casefold() == name.casefold()
         )

@@ -134,8 +134,9 @@ def _event(row: listing.Change, namings: list[NamedFrom], rights: Rights) -> Eve
         "timestamp-ms": int(row.snapshot_time.timestamp() * 1000),
         "changes": [*_changes(visible)],
     }
-    if len(visible) == len(changes):
-        # Author and message may be about everything that the snapshot changed.
+    if len(visible) == len(changes) and not rights.hidden:
+        # Author and message may be about everything that the snapshot changed, also about values
+        # of columns that the caller does not see.
         texts = {"author": row.author, "message": row.commit_message}
         event |= {key: text for key, text in texts.items() if text}
     # The statements read no more than that.

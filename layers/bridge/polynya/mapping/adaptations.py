@@ -14,6 +14,7 @@ from typing import NamedTuple
 from ..ducklake.rows.files import DataFile
 from ..ducklake.rows.objects import Column
 from ..iceberg.parquet.new_footer import Named
+from ..iceberg.table_metadata import LAST_UPDATED, ROW_ID
 from ..iceberg.types import AddedField, Field, List, Map, Primitive, Struct, Type, primitives
 from .hidden_columns import Hidden
 from .name_mappings import Mappings, Path
@@ -56,6 +57,9 @@ the table's names, and the columns whose values are in their paths."""
 CAST_INTEGERS = frozenset(("pyiceberg",))
 """They cast small integers in lists and maps, and a NULL list becomes empty then: the files have
 plain integers. Structs in them are cast, too: the files get no such list or map with NULL."""
+LINEAGE = frozenset((ROW_ID, LAST_UPDATED))
+"""The field ids of the columns in which DuckLake's own files keep the ids of moved rows, and when
+these were updated."""
 ANY = frozenset().union(
     *(
         FIELD_DEFAULTS,
@@ -269,6 +273,8 @@ class Adaptations:
         adaptation = adaptation or Adaptation(0, (), NOTHING)
         since, shown_ids = self._shown_ids_at(snapshot_id)
         since = max(since, adaptation.snapshot_id, file.begin_snapshot)
+        if file.mapping_id is None:
+            shown_ids |= LINEAGE
         return adaptation._replace(snapshot_id=since, shown_ids=shown_ids)
 
     def _shown_ids_at(self, snapshot_id: int) -> tuple[int, frozenset[int]]:

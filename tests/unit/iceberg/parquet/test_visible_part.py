@@ -44,6 +44,21 @@ def read(file: bytes, end: FileEnd, first: int = 0, last: int | None = None) -> 
     return b"".join(end.pieces(first, last, lambda _, first, end: file[first:end]))
 
 
+def test_two_columns_with_the_same_id_are_refused():
+    """One of them may be hidden."""
+    columns = [("id", "1", 1), ("name", "2", "a"), ("other", "2", MARKER)]
+    fields = [(name, id_, pa.array([value])) for name, id_, value in columns]
+    types = [
+        pa.field(name, values.type, metadata={"PARQUET:field_id": id_})
+        for name, id_, values in fields
+    ]
+    file = io.BytesIO()
+    pq.write_table(pa.table([values for *_, values in fields], schema=pa.schema(types)), file)
+    assert shown_file(file.getvalue(), [1])
+    with pytest.raises(NotParquet, match="same field id"):
+        shown_file(file.getvalue(), [1, 2])
+
+
 @pytest.fixture(scope="module")
 def con():
     with duckdb.connect() as con:

@@ -3,6 +3,7 @@
 Directories end with a slash, and are spelled as in DuckLake's rows.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -448,7 +449,8 @@ class Others:
     """Their directories, including those of dropped tables that a snapshot still shows."""
     table_ids: frozenset[int]
     """The tables that the rights do cover: the table itself, and tables that were dropped under its
-    name, which a reader of the table may read at older snapshots."""
+    name, which a reader of the table may read at older snapshots. One that has also had another
+    name is not covered: callers may not see all columns of a table with that name."""
 
 
 def others(lake: Lake, table_id: int) -> Statement[Others]:
@@ -458,15 +460,21 @@ def others(lake: Lake, table_id: int) -> Statement[Others]:
 
 def _others(rows: Rows, lake: Lake, table_id: int) -> Others:
     names: dict[int, tuple[Namespace, str] | None] = {}
+    all_names: dict[int, set[tuple[Namespace, str] | None]] = defaultdict(set)
     directories: list[tuple[int, str]] = []
     for id_, parents, schema_name, table_name, *paths in rows:
         # The newest row comes last. A schema without its parents has no name that another could
         # have.
         names[id_] = None if parents is None else ((*parents, schema_name), table_name)
+        all_names[id_].add(names[id_])
         place = location((lake.data_path, False), (paths[0], paths[1]), (paths[2], paths[3]))
         directories.append((id_, place))
     name_now = names.get(table_id)
-    own = {id_ for id_, name in names.items() if name and name == name_now}
+    own = {
+        id_
+        for id_, name in names.items()
+        if name and name == name_now and all_names[id_] == all_names[table_id]
+    }
     theirs = frozenset(place for id_, place in directories if id_ not in own)
     return Others(theirs, frozenset(own | {table_id}))
 

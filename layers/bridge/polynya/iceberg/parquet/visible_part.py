@@ -114,7 +114,8 @@ def visible_part(
         names: as `FooterChanges.names`: the ids of a file that has none of ours.
 
     Raises:
-        NotParquet: the file is encrypted, or its footer is broken, or its columns share bytes.
+        NotParquet: the file is encrypted, or its footer is broken, or its columns share bytes or
+            field ids.
     """
     make = _part if len(footer) <= SMALL_FOOTER else _part_of_large
     return make(footer, start, shown_ids, names)
@@ -153,6 +154,8 @@ def _checked_part(
     if sum(len(column.elements) for column in columns) != len(elements):
         raise IndexError(SCHEMA)
     shown = [column for column in columns if _id_of(column, names) in shown_ids]
+    if len({_id_of(column, names) for column in shown}) != len(shown):
+        raise NotParquet("two columns have the same field id")
     leaves = [leaf for column in shown for leaf in column.leaves]
     left_out = {*range(sum(len(column.leaves) for column in columns))} - {*leaves}
     visible: list[Range] = [(0, len(MAGIC))]
