@@ -129,12 +129,13 @@ def mappings(names: Iterable[MappedName], lists: Collection[int]) -> Mappings:
     return Mappings(dict(paths))
 
 
-def column_ids(names: Iterable[MappedName]) -> list[frozenset[int]]:
-    """For each mapping, the ids of the columns that its files have, or their paths."""
+def column_ids(names: Iterable[MappedName]) -> set[frozenset[int]]:
+    """The ids of the columns that the files of a mapping have, or their paths, for all mappings;
+    once for all that have the same."""
     ids: dict[int, set[int]] = defaultdict(set)
     for name in names:
         ids[name.mapping_id].add(name.target_field_id)
-    return [frozenset(of_mapping) for of_mapping in ids.values()]
+    return {frozenset(of_mapping) for of_mapping in ids.values()}
 
 
 def unnamed_fields(paths: Mapping[Path, int], columns: Iterable[Column]) -> dict[Path, int]:

@@ -440,12 +440,14 @@ def _schemas(
         history.lake, table.table_id, may_be_large(history.columns, named)
     )
     is_registered = properties.is_registered(history.tags)
-    in_added_files = column_ids(history.mapped_names)
+    # There may be a mapping for each added file.
+    in_added_files = column_ids(history.mapped_names) if named else set[frozenset[int]]()
     decimals = scales(history.columns, named, frozenset().union(*in_added_files))
     rescaled = queries.added_files_of_other_scale(history.lake, table.table_id, decimals)
-    in_files = [*in_added_files, *([frozenset[int]()] if is_registered else [])]
-    of_files = large.run(con), rescaled.run(con)
-    of_clients = misread(history.columns, named, *of_files, in_files) if named else {}
+    if is_registered:
+        in_added_files.add(frozenset())
+    values = large.run(con), rescaled.run(con)
+    of_clients = misread(history.columns, named, *values, in_added_files) if named else {}
     lacks_any = bool(history.mapped_names) or is_registered
     oldest = {} if lacks_any else oldest_defaults(history.columns, table.begin_snapshot)
     lacking = queries.lacking_files(history.lake, table.table_id, oldest).run(con)
