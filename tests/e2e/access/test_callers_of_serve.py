@@ -12,6 +12,7 @@ from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote, urlsplit
 
 import boto3
@@ -60,6 +61,28 @@ class Team:
         given |= {"oauth2-server-uri": f"{uri}/v1/oauth/tokens", "s3.request-timeout": "60"}
         given |= {"token": token} if token else {}
         return RestCatalog("c", uri=uri, warehouse=self.warehouse, **given)
+
+    def spark(self, catalog: str, credential: str) -> Any:
+        """A session with a catalog that has what a member of the team is told, and nothing of S3.
+
+        Args:
+            credential: a name of a caller and its token, with a colon between.
+        """
+        from polynya_local.clients import spark
+
+        session = spark.session()
+        settings = {
+            "type": "rest",
+            "uri": self.bridge.catalog_uri,
+            "warehouse": self.warehouse,
+            "credential": credential,
+            "io-impl": "org.apache.iceberg.aws.s3.S3FileIO",
+            "cache-enabled": "false",
+        }
+        session.conf.set(f"spark.sql.catalog.{catalog}", "org.apache.iceberg.spark.SparkCatalog")
+        for key, value in settings.items():
+            session.conf.set(f"spark.sql.catalog.{catalog}.{key}", value)
+        return session
 
     def asked(self, path: str, token: str, **headers: str) -> requests.Response:
         return requests.get(
@@ -286,22 +309,8 @@ def test_pyiceberg_creates_and_changes_a_table(team):
 @pytest.mark.slow
 @pytest.mark.spark
 def test_spark_creates_and_changes_a_table(team):
-    from polynya_local.clients import spark
-
-    session = spark.session()
-    # What a member of the team is told, and nothing of S3.
-    settings = {
-        "type": "rest",
-        "uri": team.bridge.catalog_uri,
-        "warehouse": "lake",
-        "credential": f"writer:{team.writer}",
-        "io-impl": "org.apache.iceberg.aws.s3.S3FileIO",
-        "cache-enabled": "false",
-    }
     name = f"callers_{team.bridge.delivery.replace('-', '_')}"
-    session.conf.set(f"spark.sql.catalog.{name}", "org.apache.iceberg.spark.SparkCatalog")
-    for key, value in settings.items():
-        session.conf.set(f"spark.sql.catalog.{name}.{key}", value)
+    session = team.spark(name, f"writer:{team.writer}")
     rows = "SELECT id, concat('s', id) AS s, CAST(id % 3 AS INT) AS p FROM range(1, 10)"
     session.sql(f"CREATE TABLE {name}.main.by_spark AS {rows}")
     expected = "SELECT i AS id, 's' || i AS s, (i % 3)::INTEGER AS p FROM range(1, 10) AS r(i)"

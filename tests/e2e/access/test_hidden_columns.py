@@ -583,20 +583,7 @@ def listed(team: Team, name: str) -> list[int]:
 @pytest.mark.slow
 @pytest.mark.spark
 def test_spark_reads_all_other_columns(team):
-    from polynya_local.clients import spark
-
-    session = spark.session()
-    settings = {
-        "type": "rest",
-        "uri": team.bridge.catalog_uri,
-        "warehouse": "lake",
-        "credential": f"reader:{team.reader}",
-        "io-impl": "org.apache.iceberg.aws.s3.S3FileIO",
-        "cache-enabled": "false",
-    }
-    session.conf.set("spark.sql.catalog.hidden_columns", "org.apache.iceberg.spark.SparkCatalog")
-    for key, value in settings.items():
-        session.conf.set(f"spark.sql.catalog.hidden_columns.{key}", value)
+    session = team.spark("hidden_columns", f"reader:{team.reader}")
 
     def rows(sql: str) -> list[Any]:
         return [tuple(map(of_spark, row)) for row in session.sql(sql).collect()]
