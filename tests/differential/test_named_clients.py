@@ -118,16 +118,34 @@ CALL ducklake_add_data_files('lake', 'rescaled', '{{{{DATA_PATH}}}}_ext/same.par
 CALL ducklake_add_data_files('lake', 'rescaled', '{{{{DATA_PATH}}}}_ext/rescaled.parquet');
 DELETE FROM rescaled WHERE i = 2;
 CALL ducklake_rewrite_data_files('lake', 'rescaled', delete_threshold => 0);
+CREATE TABLE unsigned(i INTEGER, b BIGINT, l BIGINT[]);
+INSERT INTO unsigned VALUES (1, 3000000000, [3000000000]), (2, NULL, NULL);
+COPY (SELECT 3 AS i, -1::BIGINT AS b, [5000000000] AS l) TO '{{{{DATA_PATH}}}}_ext/signed.parquet';
+COPY (SELECT 4::INTEGER AS i, 2147483647::UINTEGER AS b, [5::UINTEGER] AS l)
+  TO '{{{{DATA_PATH}}}}_ext/small.parquet';
+COPY (SELECT 5::INTEGER AS i, 3000000000::UINTEGER AS b, [4294967295::UINTEGER] AS l)
+  TO '{{{{DATA_PATH}}}}_ext/unsigned.parquet';
+CALL ducklake_add_data_files('lake', 'unsigned', '{{{{DATA_PATH}}}}_ext/signed.parquet');
+CALL ducklake_add_data_files('lake', 'unsigned', '{{{{DATA_PATH}}}}_ext/small.parquet');
+CALL ducklake_add_data_files('lake', 'unsigned', '{{{{DATA_PATH}}}}_ext/unsigned.parquet');
+DELETE FROM unsigned WHERE i = 5;
+CALL ducklake_rewrite_data_files('lake', 'unsigned', delete_threshold => 0);
 """
 # warehouse -> table -> the columns that it hides, at some snapshots at least
 HIDDEN = {
     "lake": {},
     "lake+none": {},
     "lake+all": {},
-    "lake+trino": {"large": {"u"}},
-    "lake+spark": {"large": {"u"}, "types": {"t"}},
-    "lake+flink+trino": {"large": {"u"}, "types": {"t", "b"}, "rescaled": {"v", "l"}},
-    "lake+pyiceberg": {"large": {"u"}, "types": {"l"}, "rescaled": {"v", "l"}},
+    "lake+trino": {"large": {"u"}, "unsigned": {"b", "l"}},
+    "lake+spark": {"large": {"u"}, "types": {"t"}, "unsigned": {"b", "l"}},
+    "lake+flink+trino": {
+        **{"large": {"u"}, "types": {"t", "b"}},
+        **{"rescaled": {"v", "l"}, "unsigned": {"b", "l"}},
+    },
+    "lake+pyiceberg": {
+        **{"large": {"u"}, "types": {"l"}},
+        **{"rescaled": {"v", "l"}, "unsigned": {"b", "l"}},
+    },
     "lake+daft": {"types": {"u"}},
     "lake+sail": {},
 }
@@ -264,6 +282,19 @@ def test_decimals_are_hidden_while_an_added_file_has_another_scale(warehouse, hi
     before = {(): 0, ("l", "v"): 0} | {tuple(state): 1 for state in states}
     assert before == {(): 1, ("l", "v"): int(hides)}
     assert states[0] == states[-1] == []
+
+
+@pytest.mark.parametrize(
+    ("warehouse", "hides"),
+    [(f"lake+{name}", True) for name in ("flink", "pyiceberg", "spark", "trino")]
+    + [("lake+daft", False), ("lake", False)],
+)
+def test_bigints_are_hidden_while_an_added_file_has_a_large_uinteger(warehouse, hides, bridge):
+    document = documents(bridge, warehouse)["unsigned"]
+    states = [{"b", "l"} - names_at(document, id_) for id_ in sorted(listed(document))]
+    assert ({"b", "l"} in states) == hides
+    assert states == [{"b", "l"} if gone else set() for gone in states]
+    assert [*states[:4], states[-1]] == [set()] * 5
 
 
 @pytest.mark.parametrize(("table", "column"), [("odd", "per%cent"), ("hive", "k")])

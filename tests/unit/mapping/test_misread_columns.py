@@ -116,14 +116,15 @@ def test_a_struct_is_hidden_from_datafusion_since_files_lack_a_field():
 
 def test_large_values_are_hidden_while_a_file_has_them():
     columns = [column(1, "uint32"), column(2, "uint32"), column(3, "uint8")]
-    assert may_be_large(columns, {"trino"}) == [1, 2]
-    assert may_be_large(columns, {"daft"}) == []
+    columns += [column(4, "int64"), column(5, "int64")]
+    assert may_be_large(columns, {"trino"}, {1, 3, 5}) == {1: False, 2: False, 5: True}
+    assert may_be_large(columns, {"daft"}, {5}) == {}
     large = [(1, 3, 5), (1, 4, 7), (1, 7, 8), (1, 10, None), (1, 11, 12), (2, 4, 6)]
     found = misread(columns, frozenset(("trino",)), large)
     spans = {id_: [(g.begin_snapshot, g.end_snapshot) for g in gaps] for id_, gaps in found.items()}
     assert spans == {1: [(3, 8), (10, None)], 2: [(4, 6)]}
     reason = found[1][0].reason
-    assert reason == "trino would misread it: a UINTEGER of 2147483648 or more"
+    assert reason == "trino would misread it: a file may have a UINTEGER of 2147483648 or more"
 
 
 def test_decimals_are_hidden_while_an_added_file_has_another_scale():

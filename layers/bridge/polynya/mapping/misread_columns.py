@@ -110,11 +110,22 @@ class FilesWith(NamedTuple):
     """None: some are visible now."""
 
 
-def may_be_large(columns: Iterable[Column], clients: Collection[str]) -> list[int]:
-    """The ids of columns that are hidden where files have 2147483648 or more."""
+def may_be_large(
+    columns: Iterable[Column], clients: Collection[str], in_added_files: Collection[int]
+) -> dict[int, bool]:
+    """The ids of columns that are hidden where files have a UINTEGER of 2147483648 or more.
+
+    Args:
+        in_added_files: the columns that these have.
+
+    Returns:
+        True: only added files may have a UINTEGER there.
+    """
     if not UNSIGNED_32.intersection(clients):
-        return []
-    return sorted({column.column_id for column in columns if column.column_type == "uint32"})
+        return {}
+    types = {(column.column_id, column.column_type) for column in columns}
+    wide = {id_: True for id_, type_ in sorted(types) if type_ == "int64" and id_ in in_added_files}
+    return wide | {id_: False for id_, type_ in sorted(types) if type_ == "uint32"}
 
 
 def scales(
@@ -189,7 +200,7 @@ def misread(
             why = "its default would be found where the struct is NULL"
             hide(column.column_id, begin, None, MISSING_STRUCTS, why)
     for column_id, first, last in _merged(large):
-        hide(column_id, first, last, UNSIGNED_32, "a UINTEGER of 2147483648 or more")
+        hide(column_id, first, last, UNSIGNED_32, "a file may have a UINTEGER of 2147483648 or more")
     for column_id, first, last in _merged(rescaled):
         hide(column_id, first, last, SCALES, "an added file has a DECIMAL of another scale")
     return gaps

@@ -436,13 +436,13 @@ def _schemas(
     """The schemas of a table, and whether they have columns that others do not see."""
     table, settings = history.table, context.settings
     named = chosen(clients)
-    large = queries.files_from_2_31(
-        history.lake, table.table_id, may_be_large(history.columns, named)
-    )
     is_registered = properties.is_registered(history.tags)
     # There may be a mapping for each added file.
     in_added_files = column_ids(history.mapped_names) if named else set[frozenset[int]]()
-    decimals = scales(history.columns, named, frozenset().union(*in_added_files))
+    all_added = frozenset[int]().union(*in_added_files)
+    unsigned = may_be_large(history.columns, named, all_added)
+    large = queries.files_from_2_31(history.lake, table.table_id, unsigned)
+    decimals = scales(history.columns, named, all_added)
     rescaled = queries.added_files_of_other_scale(history.lake, table.table_id, decimals)
     if is_registered:
         in_added_files.add(frozenset())

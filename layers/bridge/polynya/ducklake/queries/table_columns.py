@@ -175,26 +175,37 @@ WHERE NOT EXISTS (SELECT FROM {stats_table} AS s
 GROUP BY 1"""
 
 
-# The statistics of a file cover all of its rows if their counts do.
+# The statistics of a file cover all of its rows if their counts do. An added file may hold a BIGINT
+# as UINTEGER, of which the catalog has only the bounds.
 FROM_2_31 = """
 SELECT DISTINCT s.column_id, f.begin_snapshot, f.end_snapshot
-FROM {stats_table} AS s JOIN ducklake_data_file AS f USING (data_file_id)
-WHERE s.table_id = :table_id AND f.table_id = :table_id
-  AND s.column_id = ANY(CAST(:column_ids AS bigint[]))
+FROM unnest(CAST(:column_ids AS bigint[]), CAST(:in_added_files AS boolean[]))
+  AS c(column_id, in_added_files)
+JOIN {stats_table} AS s ON s.column_id = c.column_id AND s.table_id = :table_id
+JOIN ducklake_data_file AS f USING (data_file_id)
+WHERE f.table_id = :table_id AND ({mapping_id} IS NOT NULL OR NOT c.in_added_files)
   AND (s.value_count = 0 AND s.max_value IS NULL) IS NOT TRUE
-  AND CASE WHEN s.max_value ~ '^[0-9]{{1,10}}$' THEN s.max_value::bigint >= 2147483648 ELSE TRUE END
+  AND CASE WHEN s.max_value ~ '^-?[0-9]{{1,20}}$'
+    THEN s.max_value::numeric >= 2147483648 AND (NOT c.in_added_files
+      OR s.max_value::numeric <= 4294967295 AND left(s.min_value, 1) IS DISTINCT FROM '-')
+    ELSE TRUE END
 ORDER BY 1, 2"""
 
 
 def files_from_2_31(
-    lake: Lake, table_id: int, column_ids: Collection[int]
+    lake: Lake, table_id: int, column_ids: Mapping[int, bool]
 ) -> Statement[list[tuple[int, int, int | None]]]:
-    """The snapshots that show data files which may have 2147483648 or more in these columns, in
-    ascending order for each column: (column_id, begin_snapshot, end_snapshot)."""
+    """The snapshots that show data files which may have a UINTEGER of 2147483648 or more in these
+    columns, in ascending order for each column: (column_id, begin_snapshot, end_snapshot).
+
+    Args:
+        column_ids: True: only added files may have a UINTEGER there.
+    """
     if not column_ids:
         return constant([])
     sql = sql_for_version(lake, FROM_2_31)
-    return Statement(sql, {"table_id": table_id, "column_ids": list(column_ids)}, _ranges)
+    columns = {"column_ids": [*column_ids], "in_added_files": [*column_ids.values()]}
+    return Statement(sql, {"table_id": table_id, **columns}, _ranges)
 
 
 def _ranges(rows: Rows) -> list[tuple[int, int, int | None]]:
