@@ -149,8 +149,8 @@ def test_added_files_may_have_float_in_any_column_that_is_double():
     assert {c for c, one in adapted.items() if one and one.doubles} == {"trino"}
     assert (adapted["trino"].doubles, adapted["trino"].snapshot_id) == ((1,), 7)
     without = Adaptations(schemas(shown), columns[2:], {"trino"}, added)
-    assert without.adaptation_at(replace(file(7), mapping_id=5), 9) is None
-    assert without.fingerprint_parts(9) == () != of["trino"].fingerprint_parts(9)
+    assert without.adaptation_at(replace(file(7), mapping_id=5), 9).doubles == ()
+    assert without.fingerprint_parts(9) != of["trino"].fingerprint_parts(9)
 
 
 def test_lists_and_maps_have_logical_types_for_daft():
@@ -316,7 +316,30 @@ def test_added_files_stay_as_they_are_for_those_that_read_them(client):
     of = Adaptations(schemas((2, (field(1),))), [column(1, "int64")], {client}, ADDED)
     is_adapted = client in WITHOUT_IDS
     assert (of.adaptation_at(added_file("f.parquet"), 9) is not None) == is_adapted == of.are_some
-    assert of.fingerprint_parts(9) == (("added files",) if is_adapted else ())
+    assert bool(of.fingerprint_parts(9)) == is_adapted
+
+
+def test_added_files_have_signed_integers_whatever_the_table_has():
+    """A BIGINT may be a UINTEGER there."""
+    for client in CLIENTS & WITHOUT_IDS:
+        of = Adaptations(schemas((2, (field(1),))), [column(1, "int64")], {client}, ADDED)
+        changes = of.adaptation_at(added_file("f.parquet"), 9).changes
+        assert changes.has_signed == (client in {"pyiceberg", "spark"}), client
+
+
+def test_added_files_lose_hidden_columns_of_any_type():
+    columns = [column(n, "int64") for n in (1, 2, 3)] + [column(4, "int64", parent=1)]
+    names = {("a",): 1, ("b",): 2, ("a", "c"): 4}
+    shown = (2, (field(1), field(2))), (5, (field(1), field(3))), (7, (field(1), field(2)))
+    for client in CLIENTS & WITHOUT_IDS:
+        of = Adaptations(schemas(*shown), columns, {client}, AddedFiles(Mappings({5: names}), {}))
+        adapted = {at: of.adaptation_at(replace(file(2), mapping_id=5), at) for at in (4, 6, 9)}
+        left_out = {at: of.changes.left_out for at, of in adapted.items()}
+        loses = client in {"polars", "pyiceberg", "spark", "trino"}
+        assert left_out == {4: (), 6: (2,) if loses else (), 9: ()}, client
+        if loses:
+            assert [of.snapshot_id for of in adapted.values()] == [2, 5, 7]
+            assert (of.changed_at(4), of.changed_at(6)) == (0, 5)
 
 
 def with_null(of: Adaptations, at: int, of_file: DataFile | None = None) -> list[Field]:

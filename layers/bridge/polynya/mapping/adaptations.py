@@ -6,7 +6,7 @@ clients misread what is in docs/clients/.
 
 import math
 from bisect import bisect_left
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import chain
 from typing import NamedTuple
@@ -51,9 +51,10 @@ PROMOTED_FLOATS = frozenset(("trino",))
 """They fail over statistics of FLOAT in a column that is DOUBLE: the files have none there."""
 UNORDERED = frozenset(("spark",))
 """They compare UUIDs as signed numbers: files and manifests have no bounds of these columns."""
-WITHOUT_IDS = DEFAULTS - {"trino"} | {"pyiceberg"}
-"""They misread files that somebody has added, or read them row by row: these files get field ids,
-the table's names, and the columns whose values are in their paths."""
+WITHOUT_IDS = DEFAULTS | {"polars", "pyiceberg"}
+"""They misread files that somebody has added, read them row by row, or fail over the type of a
+column that the table lacks: these files get field ids, the table's names, and the columns whose
+values are in their paths, and lose all others."""
 CAST_INTEGERS = frozenset(("pyiceberg",))
 """They cast small integers in lists and maps, and a NULL list becomes empty then: the files have
 plain integers. Structs in them are cast, too: the files get no such list or map with NULL."""
@@ -214,6 +215,10 @@ class Adaptations:
         self._in_path = {id_: [*_forms_of(id_, schemas)] for id_ in ids}
         """The forms of the columns that are in paths, by column_id."""
         self._without_ids = bool(WITHOUT_IDS.intersection(clients))
+        # Their types may be others than those of the table.
+        leaves_out = HIDDEN_COLUMNS.intersection(clients)
+        self._left_out = _left_out(schemas, columns, added_files) if leaves_out else {}
+        self._signed = bool((UNSIGNED | CAST_INTEGERS).intersection(clients))
         self._milliseconds = bool(MILLISECONDS.intersection(clients))
         doubles = _doubles(columns) if PROMOTED_FLOATS.intersection(clients) else {}
         floats = {column.column_id for column in columns if column.column_type == FLOAT}
@@ -235,7 +240,7 @@ class Adaptations:
 
     @property
     def _key(self) -> tuple[object, ...]:
-        own = self._milliseconds, self._doubles
+        own = self._milliseconds, self._doubles, self._left_out, self._signed
         of_added = (self._added_files, *own) if self.adapts_added else ()
         changes = self._shown, self._by_snapshot, self.tells_since, self._promoted
         return *changes, of_added, self._hidden, self._shown_ids
@@ -298,6 +303,12 @@ class Adaptations:
             if of_path := self._field_in_path(column_id, text, snapshot_id):
                 begin, fields[column_id] = of_path
                 since = max(since, begin)
+        begin, left_out = _last(self._left_out.get(mapping_id, ()), snapshot_id)
+        since = max(since, begin)
+        changes = changes._replace(
+            left_out=(*sorted({*changes.left_out, *left_out}),),
+            has_signed=changes.has_signed or self._signed,
+        )
         names = self._names(mapping_id, file.begin_snapshot)
         doubles = _begun(self._doubles, snapshot_id)
         doubles = {id_: begin for id_, begin in doubles.items() if id_ in stored}
@@ -350,7 +361,10 @@ class Adaptations:
     def fingerprint_parts(self, snapshot_id: int) -> tuple[object, ...]:
         """The changes at a snapshot, for a fingerprint; empty if there are none."""
         doubles = sorted(_begun(self._doubles, snapshot_id))
-        added: tuple[object, ...] = ("added files", *doubles) if self.adapts_added else ()
+        added: tuple[object, ...] = ()
+        if self.adapts_added:
+            left_out = {_last(of, snapshot_id) for of in self._left_out.values()}
+            added = "added files", self._signed, *sorted(left_out), "doubles", *doubles
         if self._hidden is not None:
             added = (*added, "hidden", *self._hidden, sorted(self._shown_ids_at(snapshot_id)[1]))
         if not self.changed_at(snapshot_id):
@@ -409,7 +423,8 @@ class Adaptations:
         ids = chain(defaults, begins, self._promoted.values())
         if self.adapts_added:
             of_paths = (begin for forms in self._in_path.values() for begin, *_ in forms)
-            ids = chain(ids, of_paths, self._doubles.values())
+            left_out = (begin for of in self._left_out.values() for begin, _ in of)
+            ids = chain(ids, of_paths, left_out, self._doubles.values())
         return max((id_ for id_ in ids if id_ <= snapshot_id), default=0)
 
 
@@ -466,6 +481,43 @@ def _shown_ids_by_snapshot(schemas: Schemas) -> Iterator[tuple[int, frozenset[in
         if shown_ids != before:
             yield snapshot_id, shown_ids
         before = shown_ids
+
+
+def _left_out(
+    schemas: Schemas, columns: Iterable[Column], added_files: AddedFiles
+) -> dict[int, list[tuple[int, tuple[int, ...]]]]:
+    """The columns of the top level that added files have and the table does not show, and the
+    snapshot since which it does not, ascending, by mapping_id. A mapping whose columns are always
+    shown is absent."""
+    shown_ids = [*_shown_ids_by_snapshot(schemas)]
+    top_level = frozenset(c.column_id for c in columns if c.parent_column is None)
+    by_ids: dict[frozenset[int], list[tuple[int, tuple[int, ...]]]] = {}
+    by_mapping = {}
+    for mapping_id, paths in added_files.mappings.paths.items():
+        ids = top_level.intersection(paths.values())
+        if ids not in by_ids:
+            of_ids = ((begin, (*sorted(ids - shown),)) for begin, shown in shown_ids)
+            by_ids[ids] = [*_without_repeats(of_ids)]
+        if by_ids[ids]:
+            by_mapping[mapping_id] = by_ids[ids]
+    return by_mapping
+
+
+def _without_repeats(
+    begins: Iterable[tuple[int, tuple[int, ...]]],
+) -> Iterator[tuple[int, tuple[int, ...]]]:
+    before: tuple[int, ...] = ()
+    for begin, ids in begins:
+        if ids != before:
+            yield begin, ids
+        before = ids
+
+
+def _last(
+    begins: Sequence[tuple[int, tuple[int, ...]]], snapshot_id: int
+) -> tuple[int, tuple[int, ...]]:
+    """The last one that has begun."""
+    return next((pair for pair in reversed(begins) if pair[0] <= snapshot_id), (0, ()))
 
 
 def _forms_of(column_id: int, schemas: Schemas) -> Iterator[tuple[int, str, Primitive]]:

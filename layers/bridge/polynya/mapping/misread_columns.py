@@ -45,9 +45,9 @@ NESTED: Mapping[str, frozenset[str]] = {"uuid": frozenset(("pyiceberg",))}
 table of them."""
 UNSIGNED_32 = frozenset(("flink", "pyiceberg", "spark", "trino"))
 """These misread 2147483648 and more in files, or cannot read them."""
-SCALES = frozenset(("datafusion", "flink", "polars", "pyiceberg"))
+SCALES = frozenset(("datafusion", "flink", "polars", "pyiceberg", "trino"))
 """These misread decimals of added files that have fewer digits after the point than the column, or
-cannot read them."""
+the bounds in these files, or cannot read them."""
 CAST = frozenset(("pyiceberg",))
 """These read a NULL as empty if they cast the items of the list or map."""
 CAST_TYPES = frozenset(("struct", "uint32"))
@@ -200,7 +200,9 @@ def misread(
             why = "its default would be found where the struct is NULL"
             hide(column.column_id, begin, None, MISSING_STRUCTS, why)
     for column_id, first, last in _merged(large):
-        hide(column_id, first, last, UNSIGNED_32, "a file may have a UINTEGER of 2147483648 or more")
+        hide(
+            column_id, first, last, UNSIGNED_32, "a file may have a UINTEGER of 2147483648 or more"
+        )
     for column_id, first, last in _merged(rescaled):
         hide(column_id, first, last, SCALES, "an added file has a DECIMAL of another scale")
     return gaps
