@@ -104,7 +104,7 @@ def rewrite_statement(table: OpenedTable, threshold: float) -> str:
     """The statement that rewrites files without their deleted rows.
 
     Args:
-        threshold: the share of deleted rows from which on a file is rewritten.
+        threshold: a file is rewritten if at least this share of its rows is deleted.
     """
     name, schema = names_for_functions(table)
     where = f"{name}, schema => {schema}, delete_threshold => {threshold:g}"
@@ -175,7 +175,7 @@ def _is_changed_by_flush(table: OpenedTable, *, all_updated: bool = False) -> bo
 
 
 WRITTEN_AS_TEXT = frozenset(("varchar", "json", "blob"))
-"""Types whose partition values in DuckLake's SQL differ from those that PostgreSQL stores."""
+"""Types whose partition values in DuckLake's SQL may differ from those that PostgreSQL stores."""
 
 
 def _is_partitioned_by_text(table: OpenedTable) -> bool:

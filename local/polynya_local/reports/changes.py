@@ -29,7 +29,7 @@ PAGE_SIZE = 50
 
 MOST_AUTHORS = 100
 MOST_SIZES = 100
-"""About how many points the picture of the lake's size has."""
+"""About how many points the chart of the lake's size has."""
 
 GROUPS = {
     "rows": ("inserted_into_table", "deleted_from_table", "inlined_insert", "inlined_delete"),
@@ -41,7 +41,7 @@ GROUPS = {
         "rewrite_delete",
     ),
 }
-"""The types of changes that a page selects together."""
+"""The types of changes in each filter of the history."""
 
 KINDS = {
     "created_schema": "created the namespace",

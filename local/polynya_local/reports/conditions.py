@@ -133,7 +133,7 @@ def deletion_vectors(facts: TableFacts) -> Match | None:
 
 
 def added_files(facts: TableFacts) -> Match | None:
-    """Files that somebody has added, unless clients find field ids in them."""
+    """Added files, unless clients get them with field ids."""
     are_same = facts.added_files and not facts.adapts_added
     return Match((), facts.added_files) if are_same else None
 
@@ -193,7 +193,7 @@ def _files_by_column(columns: Iterable[ColumnFact]) -> dict[int, int]:
 
 
 def read_by_rows(facts: TableFacts) -> Match | None:
-    """Columns of types that Spark cannot read row by row, if it has to read the table so."""
+    """Columns of types that Spark cannot read row by row, in a table that it reads so."""
     decimals = (d for d in facts.defaults if d.type.startswith("decimal"))
     of_files = stored("timestamp_ms")(facts) or facts.added_files
     is_nested = any(column.parents for column in facts.shown)

@@ -45,7 +45,8 @@ class Finding:
     """A fact that the user should know."""
 
     level: str
-    """`error`: wrong, or not served. `warning`: may become so. `note`: for information."""
+    """`error`: wrong, or not served. `warning`: so for some clients, or in future. `note`: for
+    information."""
     about: str
     """The name of a table, or `catalog`, `lake`, `grants`, `index`, `replication`, `settings`,
     `row counts`."""
@@ -93,7 +94,7 @@ class TableResult:
     gained_columns: list[str] = field(default_factory=list)
     """The hidden columns that the warehouse `lake+v3` shows."""
     lost_clients: list[str] = field(default_factory=list)
-    """The clients that could not read all of the table if it showed them."""
+    """The clients that read all of the table, but could not if it showed them."""
     default_columns: dict[str, str] = field(default_factory=dict)
     """Columns with a default that files lack, and what clients read there."""
     client_faults: list[Fault] = field(default_factory=list)

@@ -316,6 +316,8 @@ def view_report(
 
     Raises:
         NoSuchView: the lake has none of this name at the snapshot.
+        NoSuchTable: the lake has no such snapshot.
+        Refused: the lake cannot be served.
     """
     lake = served_lake(con)
     shown = snapshot_of(con, lake, snapshot_id)

@@ -25,7 +25,7 @@ from .manifests import File, Manifest, ManifestList, manifest_list, manifest_pag
 from .opened_table import TableHead, TableRef, open_at
 
 LISTS = ("snapshot-log", "metadata-log", "refs")
-"""Parts of the document that repeat what its snapshots say."""
+"""Parts of the document that are left out of reports."""
 
 ALL_IDS = (0, 2**63 - 1)
 """The range of all file ids."""
@@ -71,7 +71,7 @@ class TableReport:
     table_id: int
     data_location: str
     document: dict[str, Any]
-    """The table metadata as clients get it, without its snapshots."""
+    """The table metadata as clients get it, without its snapshots and `LISTS`."""
     hidden: dict[str, str]
     """The reason by dotted name."""
     defaults: dict[str, str]
@@ -120,7 +120,7 @@ def table_report(table: OpenedTable, snapshot_id: int | None) -> TableReport:
 
 
 def _document(table: OpenedTable) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """The metadata document without its snapshots, and the snapshots."""
+    """The metadata document without its snapshots and `LISTS`, and the snapshots."""
     document = table.metadata.json()
     snapshots = document.pop("snapshots")
     for name in LISTS:
@@ -235,7 +235,7 @@ class IcebergHead:
     head: TableHead
     metadata_location: str
     document: dict[str, Any]
-    """Without its snapshots."""
+    """Without its snapshots, logs and refs."""
     document_bytes: int
     listed: int
     """How many snapshots it lists."""

@@ -38,7 +38,7 @@ WINDOW = 120
 """How many snapshots of a table are shown at once."""
 CAPACITY = 20_000
 CPU_SECONDS = 0.15
-"""How long the statuses of a page may take; the next request continues with the others."""
+"""The CPU time that the statuses of a page may take; the next request finds the others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Status:
 
     word: str
     """`served`; `partly`: columns are hidden; `refused`; `fails`: it cannot be read; `unknown`:
-    nobody has looked yet."""
+    not found yet."""
     reason: str = ""
     """Why it is refused or fails, and what to do about it."""
     hidden: dict[str, str] = field(default_factory=dict)
@@ -64,7 +64,7 @@ class Status:
 
     @property
     def worst(self) -> str:
-        """The worst consequence for the owner's clients, as of `doctor`'s findings; empty: not
+        """The worst consequence for the owner's clients, as in `doctor`'s findings; empty: not
         known yet."""
         if self.word == UNKNOWN.word:
             return ""
@@ -107,7 +107,7 @@ def status_of(table: OpenedTable) -> Status:
 
 
 def lost_clients(table: OpenedTable) -> list[str]:
-    """The clients that could not read all of a table if it showed columns of format version 3."""
+    """The clients that read all of a table, but could not if it had format version 3."""
     upgraded = table.with_version_3
     if upgraded is None:
         return []
@@ -262,8 +262,8 @@ def _is_dropped(con: Connection, table: Table) -> bool:
 def _missing(con: Connection, ref: TableRef, snapshot_id: int) -> PolynyaError:
     """The error for a name that no table has at a snapshot.
 
-    Renamed, if a table that has the name at another one is there; else NoSuchTable, which says when
-    the last such table began or ended.
+    Renamed if a table that has the name at another snapshot exists; else NoSuchTable, which says
+    when the name began or ended.
     """
     name = f"{ref.namespace}.{dotted(ref.name)}"
     had = [
@@ -332,7 +332,7 @@ def reading_report(table: OpenedTable, head: TableHead, place: Place) -> Reading
 
 
 def listed_snapshot(table: OpenedTable) -> int | None:
-    """The Iceberg snapshot with which clients of the newest state read the table as it is here.
+    """The Iceberg snapshot in the newest metadata that has the table in this state.
 
     None: the table has another name now, or does not exist, or clients do not see the snapshot.
     """

@@ -202,7 +202,7 @@ class PreviewReport:
     inlined_rows: int
     """In the catalog's database, in no file."""
     is_mirror: bool
-    """The catalog is a file, and native DuckLake read its mirror in PostgreSQL."""
+    """Native DuckLake read a mirror of the catalog in PostgreSQL, not the catalog itself."""
     answer: Answer
     agree: bool | None
     """Whether native DuckLake has the same rows; None: not known."""
@@ -223,7 +223,7 @@ class Lines:
 
 @dataclass(frozen=True, slots=True)
 class Preparation:
-    """A question whose form was valid, before any rows are read."""
+    """A valid question, before any rows are read."""
 
     head: TableHead
     question: Question

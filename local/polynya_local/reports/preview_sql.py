@@ -1,7 +1,7 @@
 """SQL of DuckDB for one side of a preview: its names are quoted, its values are parameters.
 
-A filter joins conditions that a visitor chose by AND; it is never a visitor's own SQL. It means the
-same for every client: neither NULL nor NaN meets a comparison.
+A filter is a list of conditions, joined by AND; it is never a visitor's own SQL. It means the same
+for every client: neither NULL nor NaN satisfies a comparison.
 """
 
 import re
@@ -235,7 +235,7 @@ def where(
 
     Args:
         columns: of the table that is read.
-        native: DuckLake's types, as which values are read.
+        native: DuckLake's types, as which values are parsed.
     """
     words, parameters = ["true"], []
     for condition in conditions:

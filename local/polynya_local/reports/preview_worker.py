@@ -545,7 +545,7 @@ class PreviewReader:
     def answer(self, question: SqlQuestion) -> SqlAnswer: ...
 
     def answer(self, question: AnyQuestion) -> AnyAnswer:
-        """Answer a question with the parts that come within the time.
+        """Answer a question with the parts that arrive in time.
 
         Raises:
             BadRequest: a value of the filter is not of its column's type.

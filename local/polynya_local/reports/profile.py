@@ -17,9 +17,9 @@ from .preview_sql import NESTED, Side
 
 BINS = 24
 MOST_VALUES = 12
-"""Up to so many distinct values are listed, each with its number of rows."""
+"""The values of a column are listed with their rows if there are at most this many."""
 MOST_COUNTED = 10_000
-"""Up to so many distinct values, as estimated, the second scan counts exactly."""
+"""The second scan counts the distinct values if the first one estimates at most this many."""
 LONGEST_TEXT = 60
 PLAIN = ("BOOLEAN", "VARCHAR", "UUID", "ENUM")
 """Types whose values have an order, but no distance."""

@@ -69,7 +69,7 @@ class FileRows:
 
 @dataclass(frozen=True, slots=True)
 class FileHistory:
-    """When the rows of a data file began and ended; both ascend."""
+    """The snapshots at which rows of a data file began and ended; both ascend."""
 
     births: Sequence[int]
     """Empty: all rows are there at every snapshot that shows the file."""

@@ -1,4 +1,4 @@
-"""The checks of one table: whether it is served, what is hidden, whether row counts agree, …
+"""The checks of one table: its status, what is hidden or left out, and whether row counts agree.
 
 Rows are counted in three ways. `DuckLakeCounts` lets DuckDB read them; `CatalogCounts` adds up the
 counts in DuckLake's catalog; `iceberg_rows` counts what an Iceberg client gets, from the manifests
@@ -129,7 +129,7 @@ class CatalogCounts:
         """Rows of data files, minus the deleted ones, plus inlined rows.
 
         Raises:
-            Unread: the catalog does not have the number, and reading it from files takes too long.
+            Unread: the catalog does not have the number, and files cannot be read quickly for it.
         """
         rows = table.counts(snapshot_id).rows
         if rows is None:
@@ -421,7 +421,7 @@ SCATTERED_REMEDY = (
 
 
 def check_repairs(report: Report, table: OpenedTable) -> None:
-    """Add warnings about rows of the catalog that native DuckLake misreads, with their repair."""
+    """Add warnings about what native DuckLake misreads or cannot merge, with the repair."""
     if table.lake.version not in WRITABLE_VERSIONS:
         return  # no client has written to it, and it may lack the tables
     if files := sum(surplus_values(table.con, table.table_id).values()):

@@ -155,7 +155,7 @@ class DefaultFact:
     name: str
     type: str
     files: int
-    """0: only files of the snapshot that added the column, some of which have it."""
+    """0: only files of the snapshot that added the column may lack it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -284,10 +284,10 @@ def table_overview(
     """Read a table.
 
     Args:
-        until: the newest snapshot of the history that is shown; None: the table's.
+        until: the newest snapshot of the history that is shown; None: the last that has the table.
 
     Raises:
-        NoSuchTable: the lake has none of this name at the snapshot.
+        NoSuchTable: the lake has no such snapshot, or none of this name at it.
         Renamed: it has another name then.
     """
     table, head = open_at(generator, con, ref)
