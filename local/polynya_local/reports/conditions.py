@@ -285,7 +285,7 @@ def _match_name(facts: TableFacts, name: str, characters: Collection[str]) -> Ma
 
 
 def dotted_level(facts: TableFacts) -> Match | None:
-    """A dot in the name of a level, in a version of DuckLake that has namespaces of several."""
+    """A dot in the name of a level, if the version of DuckLake has nested namespaces."""
     # DuckLake 1.0 has no schemas within schemas.
     is_dotted = any("." in level for level in facts.history.schema.namespace)
     return Match((), facts.files) if is_dotted and facts.history.lake.is_1_1 else None
