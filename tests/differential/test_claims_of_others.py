@@ -394,10 +394,10 @@ def test_doctor_looks_at_a_sample_of_very_many_files(
         []
         if every_file
         else [
-            "rows are not counted at snapshots of more than 5 data files (21); polynya doctor "
+            "rows are not counted at snapshots with more than 5 data files (21); polynya doctor "
             "--every-file counts them",
-            "what the catalog claims was compared for about 5 of 20 data files; polynya doctor "
-            "--every-file compares it for all",
+            "the claims of the catalog were checked for about 5 of 20 data files; polynya doctor "
+            "--every-file checks them for all",
         ]
     )
 

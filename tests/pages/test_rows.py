@@ -96,13 +96,13 @@ def test_a_snapshot_and_a_filter_are_those_of_ducklake(page, judge):
 
 REFUSED = [
     ("rows?column=nothing&operator=%3D&value=1", 400, "there is no column nothing"),
-    ("rows?column=id&operator=LIKE&value=1", 400, "is no operator of a filter"),
-    ("rows?column=id&operator=%3D&value=x", 400, "is no whole number"),
+    ("rows?column=id&operator=LIKE&value=1", 400, "is not an operator of a filter"),
+    ("rows?column=id&operator=%3D&value=x", 400, "is not a whole number"),
     ("rows?sort=nothing", 400, "there is no column nothing to sort by"),
     ("rows?first=-1", 400, "This address is not understood: first"),
     ("rows?download=xlsx", 400, "This address is not understood: download"),
-    ("rows?column=id&operator=%3D", 400, "is no whole number"),
-    ("rows?column=id&operator=%3D&value=" + "9" * 40, 400, "is none"),
+    ("rows?column=id&operator=%3D", 400, "is not a whole number"),
+    ("rows?column=id&operator=%3D&value=" + "9" * 40, 400, "is not one"),
     ("rows?snapshot=99999", 404, "99999"),
     ("read?snapshot=99999", 404, "99999"),
     ("rows?column=id&operator=%3D&value=" + "9" * 60_000, 400, "has 60,000 characters"),
@@ -136,7 +136,7 @@ def test_a_bad_value_keeps_the_form(page):
     assert text.count(" selected>customer (varchar)") == 1
     assert "a whole number: 42" in text
     text = waited(page, f"{ORDERS}/rows?column=day&operator=%3D&value=2026-02-30").text
-    assert 'value="2026-02-30"' in text and "2026-02-30 is none" in text
+    assert 'value="2026-02-30"' in text and "2026-02-30 is not one" in text
 
 
 def test_the_help_of_a_filter_names_values_and_dates(page, judge):

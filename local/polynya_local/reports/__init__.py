@@ -1,1 +1,1 @@
-"""What `polynya doctor` and `polynya inspect` find out and show."""
+"""Reports on a lake and its tables, for `polynya doctor`, `polynya inspect` and the page."""

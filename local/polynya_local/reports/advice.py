@@ -1,9 +1,9 @@
-"""What to run in DuckLake to make a lake faster or smaller, or to undo a change; with its savings.
+"""Statements for DuckLake that make a lake faster or smaller or undo changes, and their savings.
 
 `table_advice` and `lake_advice` say what a merge, a flush, a rewrite, an expiry or a clean-up
-would save: counted in the catalog and the storage, or estimated, and labelled so. `undo` has the
-statements that undo what snapshots did to the rows of a table. In all of them the lake is attached
-as `lake`.
+saves, and whether this is counted or estimated. `undo` returns the statements that undo the
+changes of snapshots to the rows of a table. All statements expect the lake to be attached as
+`lake`.
 """
 
 import re
@@ -41,48 +41,48 @@ from .manifests import decode_entries, manifest_list
 COUNTED = "counted"
 ESTIMATED = "estimated"
 TARGET_BYTES = 512_000_000
-"""Up to this size DuckLake merges files, unless `target_file_size` is set."""
+"""DuckLake merges files up to this size, unless the option `target_file_size` is set."""
 DELETE_THRESHOLD = 0.1
-"""Files of which this share of the rows is deleted, or a larger one, are rewritten."""
+"""Files are rewritten if at least this share of their rows is deleted."""
 KEPT_DAYS = 7
-"""How long past snapshots stay, where the lake's option `expire_older_than` says nothing."""
+"""The advice is to expire snapshots that are older than this."""
 YOUNG = timedelta(days=1)
-"""A younger file that is in no snapshot may belong to a write that is under way."""
+"""A younger file that is in no snapshot may belong to a write in progress."""
 MOST_OBJECTS = 20_000
-"""Objects of the storage that are listed to find orphaned files."""
+"""With more objects below the data path, no orphaned files are reported."""
 MOST_PLANNED = 200_000
-"""The most files of a table whose manifests are made to measure how long it takes to read them."""
+"""With more files in a table, the time that planning takes is not measured."""
 MOST_DECODED = 5_000
-"""After so many entries no further manifest is decoded for that."""
+"""The measurement decodes no further manifest after this many entries."""
 
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """What could be run, and what that saves."""
+    """Statements to run, and what they save."""
 
     what: str
     """`merge`, `flush`, `rewrite`, `expire`, `clean up`, `orphans`."""
     message: str
     statements: str
     files: int
-    """How many files fewer there are then; negative: more."""
+    """By how much the number of files falls; negative: it rises."""
     bytes: int
-    """How many bytes fewer a reader of all rows reads, or the storage holds."""
+    """The bytes that a reader of all rows, or the storage, saves."""
     basis: str
-    """`counted`: the savings are exact; `estimated`."""
+    """`counted` (the savings are exact) or `estimated`."""
     seconds: float | None = None
-    """Planning time; estimated from the time that reading the table's manifests took."""
+    """The planning time that is saved, estimated from the time to read the table's manifests."""
     snapshots: int = 0
-    """How many past snapshots end."""
+    """How many past snapshots expire."""
 
 
 def table_path(namespace: Namespace, name: str) -> str:
-    """A table of the lake, for SQL."""
+    """The quoted name of a table of the lake, for SQL."""
     return ".".join(map(identifier, ("lake", *namespace, name)))
 
 
 def names_for_functions(table: OpenedTable) -> tuple[str, str]:
-    """The name of a table and its schema, as literals of DuckLake's functions."""
+    """The names of a table and its schema, as literals for DuckLake's functions."""
     schema = schema_for_functions(table.history.schema.namespace)
     return literal(table.history.table.table_name), literal(schema)
 
@@ -101,10 +101,10 @@ def flush_statement(table: OpenedTable) -> str:
 
 
 def rewrite_statement(table: OpenedTable, threshold: float) -> str:
-    """The statement that writes files anew without their deleted rows.
+    """The statement that rewrites files without their deleted rows.
 
     Args:
-        threshold: the least share of a file's rows that is deleted.
+        threshold: a file is rewritten if at least this share of its rows is deleted.
     """
     name, schema = names_for_functions(table)
     where = f"{name}, schema => {schema}, delete_threshold => {threshold:g}"
@@ -115,7 +115,7 @@ WRITE_ANEW = "write the rows into a new table, whose files DuckLake writes"
 
 
 def new_files_statements(table: OpenedTable) -> str:
-    """The statements that write all rows into new files; words, where these would change rows."""
+    """The statements that write all rows into new files; `WRITE_ANEW` if they would change rows."""
     if _is_changed_by_flush(table, all_updated=True):
         return WRITE_ANEW
     column = identifier(
@@ -126,7 +126,7 @@ def new_files_statements(table: OpenedTable) -> str:
         )
     )
     path = table_path(table.history.schema.namespace, table.history.table.table_name)
-    # A file whose rows are all deleted is live while the deletes are inlined, or in a file.
+    # The UPDATE deletes all rows of the old files, which stay live until the rewrite.
     return (
         f"UPDATE {path} SET {column} = {column}; "
         f"{flush_statement(table)} {rewrite_statement(table, 0)}"
@@ -134,7 +134,7 @@ def new_files_statements(table: OpenedTable) -> str:
 
 
 def partitioning_statements(table: OpenedTable) -> str:
-    """The statements that end all partitionings of a table, and begin the newest again."""
+    """The statements that reset all partitionings of a table and set the newest one again."""
     history = table.history
     path = table_path(history.schema.namespace, history.table.table_name)
     names = {c.column_id: identifier(c.column_name) for c in history.columns if not c.end_snapshot}
@@ -156,26 +156,26 @@ def _key(transform: str | None, column: str) -> str:
 
 
 def _is_changed_by_flush(table: OpenedTable, *, all_updated: bool = False) -> bool:
-    """Whether a flush would change rows, by one of DuckLake's own faults.
+    """Whether a flush would change rows, because of a fault of DuckLake.
 
     Args:
-        all_updated: all rows are updated before the flush, which ends those that are inlined.
+        all_updated: an UPDATE of all rows comes before the flush; it ends the inlined ones.
     """
     history = table.history
     rows = state_at(history.events, table.snapshot_id)["inlined"].rows
     return (
-        # The deletes of the rows of such a partition are not written: the rows are there again.
+        # The flush does not write deletes of inlined rows in such a partition: the rows return.
         _is_partitioned_by_text(table)
         and (bool(all_updated and rows) or has_ended_rows(history.inlined).run(table.con))
     ) or (
-        # DuckLake reads them with the first columns of the table.
+        # DuckLake reads the inlined rows with the first columns of the table.
         _layouts(table) != [min(c.begin_snapshot for c in history.columns)]
         and has_late_tables(table.lake, table.table_id).run(table.con)
     )
 
 
 WRITTEN_AS_TEXT = frozenset(("varchar", "json", "blob"))
-"""Types whose partition values DuckLake does not write in SQL as it has them in PostgreSQL."""
+"""Types whose partition values in DuckLake's SQL may differ from those that PostgreSQL stores."""
 
 
 def _is_partitioned_by_text(table: OpenedTable) -> bool:
@@ -187,7 +187,7 @@ def _is_partitioned_by_text(table: OpenedTable) -> bool:
 
 
 def table_advice(table: OpenedTable) -> list[Advice]:
-    """What could be run for a table at the newest snapshot."""
+    """The advice for a table at the newest snapshot."""
     per_file = _seconds_per_file(table)
     keys = partition_keys(table.table_id).run(table.con)
     shares = deleted_shares(table.history.inlined, table.table_id, keys).run(table.con)
@@ -205,14 +205,14 @@ def merge_advice(table: OpenedTable) -> Advice | None:
 
 
 def _seconds_per_file(table: OpenedTable) -> float | None:
-    """How long reading the manifests of the newest snapshot takes, for each file."""
+    """The CPU seconds per file to decode the newest snapshot's manifests; None: not measured."""
     if not table.is_served or not table.metadata.snapshots:
         return None
     files = state_at(table.history.events, table.snapshot_id)["data"].files
     if not 0 < files <= MOST_PLANNED:
         return None
     location = table.metadata.snapshots[-1].manifest_list
-    manifest_list(table, location, with_entries=False)  # the files are generated
+    manifest_list(table, location, with_entries=False)  # generates the files
     started = time.thread_time()
     entries = decode_entries(table, location, MOST_DECODED)
     return (time.thread_time() - started) / entries if entries else None
@@ -293,19 +293,19 @@ def _merge(table: OpenedTable, keys: int, per_file: float | None) -> Iterator[Ad
 
 
 def _layouts(table: OpenedTable) -> list[int]:
-    """The snapshots that changed the columns: files of different ones are not merged."""
+    """The snapshots that changed the columns; DuckLake does not merge files across them."""
     edges = ((c.begin_snapshot, c.end_snapshot) for c in table.history.columns)
     return sorted({edge for pair in edges for edge in pair if edge})
 
 
 def target_bytes(con: Connection) -> int:
-    """The size up to which DuckLake merges files."""
+    """The size in bytes up to which DuckLake merges files."""
     text = option("target_file_size").run(con) or ""
     return (int(text) if re.fullmatch("[0-9]{1,18}", text) else 0) or TARGET_BYTES
 
 
 def lake_advice(con: Connection, lake: Lake, aws: AwsSettings) -> list[Advice]:
-    """What could be run for the lake as a whole."""
+    """The advice for the lake as a whole."""
     return [*_expire(con, lake), *_clean_up(con), *_orphans(con, lake, aws)]
 
 
@@ -317,8 +317,8 @@ def _expire(con: Connection, lake: Lake) -> Iterator[Advice]:
     yield Advice(
         "expire",
         f"an expiry ends {counted(sums.snapshots, 'snapshot')} older than {KEPT_DAYS} days, and a "
-        f"clean-up then deletes {counted(sums.files, 'file')} that no newer one shows. Nobody can "
-        "go back to these snapshots after that, and Iceberg's tags that name one are gone",
+        f"clean-up then deletes {counted(sums.files, 'file')} that no newer one has. Nobody can "
+        "go back to these snapshots after that, and Iceberg's tags on them are gone",
         "CALL ducklake_expire_snapshots('lake', older_than => "
         f"TIMESTAMPTZ '{before:%Y-%m-%d %H:%M:%S}+00');\n"
         "CALL ducklake_cleanup_old_files('lake', cleanup_all => true);",
@@ -335,7 +335,7 @@ def _clean_up(con: Connection) -> Iterator[Advice]:
         yield Advice(
             "clean up",
             f"a clean-up deletes {counted(files, 'file')}, scheduled for deletion more than a day "
-            "ago, that no snapshot shows",
+            "ago, that no snapshot has",
             "CALL ducklake_cleanup_old_files('lake', older_than => now() - INTERVAL 1 DAY);",
             files=files,
             bytes=0,
@@ -354,7 +354,7 @@ def _orphans(con: Connection, lake: Lake, aws: AwsSettings) -> Iterator[Advice]:
         yield Advice(
             "orphans",
             f"{counted(len(sizes), 'Parquet file')} below the data path, older than a day, in no "
-            "snapshot: left by writes that failed",
+            "snapshot: left by failed writes",
             "CALL ducklake_delete_orphaned_files('lake', older_than => now() - INTERVAL 1 DAY);",
             files=len(sizes),
             bytes=sum(sizes),
@@ -363,7 +363,10 @@ def _orphans(con: Connection, lake: Lake, aws: AwsSettings) -> Iterator[Advice]:
 
 
 def _objects(bucket: str, prefix: str, aws: AwsSettings) -> list[tuple[str, int]]:
-    """The Parquet files below a prefix that are older than a day; none, if there are too many."""
+    """The locations and sizes of the Parquet files below a prefix that are older than a day.
+
+    Empty if there are more than `MOST_OBJECTS` objects, or they cannot be listed.
+    """
     from botocore.exceptions import BotoCoreError, ClientError
 
     pages = (
@@ -386,13 +389,14 @@ def _objects(bucket: str, prefix: str, aws: AwsSettings) -> list[tuple[str, int]
 
 
 def undo(table: OpenedTable, before: int, question: ChangesQuestion) -> str:
-    """The statements that undo what the snapshots after one, up to the table's, did to its rows.
+    """The statements that undo the changes to a table's rows between two snapshots.
 
-    Empty: they changed no row.
+    Empty: no row changed. A comment in SQL says why, if no statement undoes the changes.
 
     Args:
         table: as of the later snapshot.
-        question: what asks for the rows that changed in between.
+        before: the earlier snapshot.
+        question: the question for the rows that changed in between.
     """
     history, newest = table.history, table.lake.snapshot_id
     current = queries.table_of_uuid(history.table.table_uuid).run(table.con)
@@ -405,7 +409,7 @@ def undo(table: OpenedTable, before: int, question: ChangesQuestion) -> str:
     if question.expired:
         return (
             "-- No statement undoes this: snapshots in between have expired, and the change feed "
-            "lacks what\n-- they did."
+            "lacks their\n-- changes."
         )
     if not question.spans:
         return ""
@@ -424,12 +428,12 @@ def undo(table: OpenedTable, before: int, question: ChangesQuestion) -> str:
     if any(column.column_name.lower() == "rowid" for column in now.history.columns):
         return (
             "-- No statement undoes this: a column is or was called rowid, and the change feed has "
-            "its values\n-- in the place of the ids of rows."
+            "its values\n-- in place of row ids."
         )
     top = [(new, old) for new, old in pairs if new.parent_column is None]
     into, of = (", ".join(identifier(pair[side].column_name) for pair in top) for side in (0, 1))
-    # Only which rows changed: the feed may have a delete at the snapshot that inserted the row, as
-    # if the row had been there before.
+    # Only the row ids are used: the feed may show a delete at the snapshot that inserted the row,
+    # as if the row had existed before.
     feeds = "\n  UNION ".join(f"SELECT rowid AS id FROM {span.feed}" for span in question.spans)
     assert question.before is not None  # the table existed
     path_before = table_path(question.before.namespace, question.before.table)
@@ -447,7 +451,7 @@ def undo(table: OpenedTable, before: int, question: ChangesQuestion) -> str:
 
 
 def _made_again(table: OpenedTable, newest: int) -> str:
-    """The statements that make a dropped table again, by a name that nothing has now."""
+    """The statements that create a dropped table again, under a name that is free now."""
     namespace, name = table.history.schema.namespace, table.history.table.table_name
     schemas = {schema.namespace: schema for schema in queries.schemas_at(newest).run(table.con)}
     path = table_path(namespace, name)
@@ -465,5 +469,5 @@ def _made_again(table: OpenedTable, newest: int) -> str:
 
 
 def _is_renamed_field(new: Column, old: Column) -> bool:
-    """Whether a value of a struct would lose the field: DuckDB casts structs by names."""
+    """Whether a struct's field has a new name: DuckDB casts structs by name and loses its value."""
     return new.parent_column is not None and new.column_name != old.column_name

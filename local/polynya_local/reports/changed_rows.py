@@ -1,10 +1,10 @@
-"""The rows that two snapshots of a table do not share.
+"""The rows that changed between two snapshots of a table.
 
 DuckLake's change feed has each row that a snapshot inserted, deleted or updated. Iceberg's entries
 name the data files that a snapshot added, removed, or deleted rows of: the rows of these files at
-the later snapshot, less those at the earlier one, are what changed. `parts` asks DuckDB for both,
-in the process of `preview_worker`. They agree if the sums of the hashes of the rows are the same,
-in which a deleted row counts negatively: a row that is in both snapshots is in neither sum.
+the later snapshot, minus those at the earlier one, are the changed rows. `parts` asks DuckDB for
+both, in the process of `preview_worker`. They agree if the sums of the hashes of their rows are
+equal. A deleted row counts negatively, so that a row in both snapshots adds nothing.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -25,7 +25,7 @@ KINDS = {
     "deleted": ("delete",),
     "updated": ("update_preimage", "update_postimage"),
 }
-"""What happened to a row, and the feed's words for it."""
+"""What happened to a row, and the values of `change_type` for it in the feed."""
 WORDS = {
     "insert": "inserted",
     "delete": "deleted",
@@ -34,13 +34,13 @@ WORDS = {
 }
 ADDED = "('insert', 'update_postimage')"
 BEFORE = "ice_before"
-"""The name by which the lake at the earlier snapshot is attached."""
+"""The name under which the lake at the earlier snapshot is attached."""
 EVERY_ROW = 2**63 - 1
 HIDING = frozenset(("rowid", "snapshot_id"))
-"""Columns of the feed that have the values of the table's own column of that name, if any."""
+"""Columns of the feed that a table's own column of the same name hides."""
 SYSTEM_COLUMNS = 3
-"""The feed begins with snapshot_id, rowid and change_type; columns of the table may be called so,
-too."""
+"""The feed begins with snapshot_id, rowid and change_type; the table may have columns with these
+names, too."""
 
 
 class TableAt(NamedTuple):
@@ -52,27 +52,27 @@ class TableAt(NamedTuple):
 
 
 class Span(NamedTuple):
-    """A first snapshot, and the table at the last one."""
+    """A range of snapshots: the first one, and the table at the last one."""
 
     first: int
     table: TableAt
 
     @property
     def feed(self) -> str:
-        """DuckLake's change feed of the snapshots."""
+        """The call of DuckLake's change feed for these snapshots."""
         schema, last = schema_for_functions(self.table.namespace), self.table.snapshot
         arguments = ", ".join(map(literal, ("lake", schema, self.table.table)))
         return f"ducklake_table_changes({arguments}, {self.first:d}, {last:d})"
 
 
 def schema_for_functions(namespace: Namespace) -> str:
-    """A namespace as DuckLake's functions take it: with levels only where there are several."""
+    """A namespace as DuckLake's functions take it: dotted if it has several levels."""
     return dotted(*namespace) if len(namespace) > 1 else namespace[0]
 
 
 @dataclass(frozen=True, slots=True)
 class ChangesQuestion:
-    """Two snapshots of a table."""
+    """The question for the rows that changed between two snapshots of a table."""
 
     after: TableAt
     before: TableAt | None
@@ -80,31 +80,31 @@ class ChangesQuestion:
     spans: tuple[Span, ...]
     """The snapshots after the earlier one, without `rewrites`."""
     steps: tuple[Span, ...]
-    """Each snapshot that changed rows, by itself; empty: too many."""
+    """Each snapshot that changed rows, by itself; empty: there are none, or too many."""
     expired: int
-    """How many snapshots in between have expired: the feed lacks what they did."""
+    """How many snapshots in between have expired: the feed lacks their changes."""
     rewrites: tuple[int, ...]
-    """Snapshots that moved rows to other files: the feed has these as updates, or as deleted once
-    more."""
+    """Snapshots that only moved rows to other files: the feed has these rows as updated, or as
+    deleted a second time."""
     kind: str
     """One of `KINDS`; empty: all."""
     columns: tuple[tuple[str, str], ...]
-    """The names of the columns that both snapshots have and Iceberg clients see, after and before;
-    empty: clients do not get the table at both."""
+    """The names, after and before, of the columns that both snapshots have and Iceberg clients see;
+    empty: there are none, or clients do not get the table."""
     hidden: frozenset[str]
     """The dotted names of columns that Iceberg clients do not get."""
     paths: tuple[str, ...] | None = None
-    """The data files of Iceberg's entries; None: too many, so that all files are read."""
+    """The data files that Iceberg's entries name; None: not known, or too many: all are read."""
     parent: int | None = None
-    """Iceberg's id of the snapshot before the first entries, if there are `paths`."""
+    """Iceberg's id of the earlier snapshot, if there are `paths`."""
 
     @property
     def feed(self) -> str:
-        """What follows FROM to read the change feed, with columns named by their places."""
+        """What follows FROM to read the change feed."""
         spans = self.spans or (Span(self.after.snapshot, self.after),)  # it takes no empty range
         feed = Span(spans[0].first, spans[-1].table).feed
-        # DuckDB does not move a condition into the function across a LIMIT. There DuckLake compares
-        # it with the snapshot that inserted a row, not with that of the change.
+        # A LIMIT keeps DuckDB from pushing a condition down into the function, where DuckLake
+        # would apply it to the snapshot that inserted a row, not to that of the change.
         return f"(SELECT * FROM {feed} LIMIT {EVERY_ROW if self.spans else 0})"
 
 
@@ -122,16 +122,16 @@ class ChangedRow:
     """A row that a snapshot changed."""
 
     snapshot_id: int | None
-    """None: Iceberg's entries do not say which of several."""
+    """None: it is one of several, and Iceberg's entries do not say which."""
     what: str
     cells: tuple[Cell, ...]
     differs: tuple[int, ...] = ()
-    """The places of the cells that an update changed."""
+    """The indexes of the cells that an update changed."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChangedRows:
-    """Some of the rows, by snapshot."""
+    """Some of the changed rows, ordered by snapshot."""
 
     columns: tuple[str, ...]
     types: tuple[str, ...]
@@ -142,16 +142,16 @@ class ChangedRows:
 
 @dataclass(frozen=True, slots=True)
 class Sum:
-    """All rows that changed, as a sum."""
+    """A sum over all rows that changed."""
 
     rows: int
-    """Inserted ones less deleted ones."""
+    """Inserted ones minus deleted ones."""
     checksum: str
 
 
 @dataclass(frozen=True, slots=True)
 class ChangesAnswer:
-    """The parts of an answer that came within the time."""
+    """The parts of an answer that arrived in time."""
 
     counts: dict[int, RowChanges] | None = None
     """By snapshot."""
@@ -163,17 +163,17 @@ class ChangesAnswer:
 
     @property
     def agree(self) -> bool | None:
-        """Whether both have the same rows; None: one of the two is not known."""
+        """Whether the feed and the entries have the same rows; None: one of them is missing."""
         return None if None in (self.feed, self.entries) else self.feed == self.entries
 
 
 @dataclass(frozen=True, slots=True)
 class Readers:
-    """Both DuckDBs, in the middle of a question."""
+    """What is needed to read the parts of an answer."""
 
     iceberg: DuckDBPyConnection
     query: Callable[..., list[tuple[Any, ...]]]
-    """The rows of a statement, within the time that is left."""
+    """Returns the rows of a statement, within the time that is left."""
     most_rows: int
     most_columns: int
     characters: int
@@ -190,13 +190,14 @@ def parts(
     native: tuple[DuckDBPyConnection, str] | str,
     iceberg: tuple[str, str | None] | str,
 ) -> Iterator[Part]:
-    """The parts of the answer, those that a visitor wants most first.
+    """Yield the parts of the answer, the most wanted ones first.
 
     Args:
-        run: gives the name of a part and its value, or as text why it is missing.
+        run: returns the name of a part with its value, or with the reason why it is missing.
         native: the connection that has DuckLake's feed, and what follows FROM to read the table;
-            or why there is none.
-        iceberg: what follows FROM to read the table after and before; or why nothing does.
+            or the reason why there is none.
+        iceberg: what follows FROM to read the table after and before; or the reason why it cannot
+            be read.
     """
     feed: _Feed | None = None
     if isinstance(native, str):
@@ -211,7 +212,9 @@ def parts(
             yield from ((name, opened) for name in ("counts", "feed"))
     if isinstance(iceberg, str) or not question.columns:
         why = (
-            iceberg if isinstance(iceberg, str) else "Iceberg clients do not get the table at both"
+            iceberg
+            if isinstance(iceberg, str)
+            else "Iceberg clients get no column that the table has at both snapshots"
         )
         yield "entries", why
         if feed is None:
@@ -236,10 +239,10 @@ def parts(
 def _again(
     question: ChangesQuestion, readers: Readers, run: RunPart, feed: "_Feed", entries: Sum
 ) -> Iterator[Part]:
-    """The parts by the feeds of single snapshots, if these have the rows of the entries.
+    """Yield the parts from the feeds of single snapshots, if these agree with the entries.
 
-    Of rows that were updated twice, and then flushed, the feed of several snapshots has the second
-    update at the first one, doubled.
+    If rows were updated twice and then flushed, the feed of several snapshots has the second update
+    twice, at the first snapshot.
     """
     _, steps = run("feed", feed.step_feeds, question)
     if isinstance(steps, _Feed):
@@ -252,7 +255,7 @@ def _again(
 
 @dataclass(frozen=True, slots=True)
 class _Feed:
-    """The change feed as a table whose columns are named by their places."""
+    """The change feed as a table with the columns c0, c1, …"""
 
     con: DuckDBPyConnection
     source: str
@@ -273,7 +276,7 @@ class _Feed:
         if not HIDING.isdisjoint(map(str.lower, names)):
             raise DifferentColumns(
                 "the table has a column called rowid or snapshot_id, whose values DuckLake's "
-                "change feed has in the place of its own"
+                "change feed has in place of its own"
             )
         return cls(con, source, names, tuple(relation.types[SYSTEM_COLUMNS:]))
 
@@ -282,7 +285,7 @@ class _Feed:
         return {f"c{place}": of for place, of in enumerate(self.types, SYSTEM_COLUMNS)}
 
     def step_feeds(self, question: ChangesQuestion) -> "_Feed | None":
-        """The feeds of each snapshot by itself; None: the table had other columns then."""
+        """The feeds of the single snapshots as one; None: one of them has other columns."""
         last = self.con.sql(f"SELECT * FROM {question.feed}")
         aliases = ", ".join(f"c{place}" for place in range(len(last.columns)))
         selects = []
@@ -358,7 +361,7 @@ def _feed_sum(question: ChangesQuestion, readers: Readers, feed: _Feed) -> Sum:
 
 
 class _Sides(NamedTuple):
-    """The rows of the changed files after and before, as texts."""
+    """The rows of the changed files after and before, as text."""
 
     con: DuckDBPyConnection
     source: str
@@ -412,7 +415,7 @@ def _entries_sum(question: ChangesQuestion, readers: Readers, sides: _Sides) -> 
 
 
 def _entry_rows(question: ChangesQuestion, readers: Readers, sides: _Sides) -> ChangedRows:
-    """Rows by Iceberg's entries alone, for a lake that DuckDB does not read natively."""
+    """The changed rows from Iceberg's entries alone, for when there is no change feed."""
     shown = sides.names[: readers.most_columns]
     starts = ", ".join(
         f"left(any_value(t{place}), {readers.characters:d}), CASE WHEN "

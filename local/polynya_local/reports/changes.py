@@ -29,7 +29,7 @@ PAGE_SIZE = 50
 
 MOST_AUTHORS = 100
 MOST_SIZES = 100
-"""About how many points the picture of the lake's size has."""
+"""About how many points the chart of the lake's size has."""
 
 GROUPS = {
     "rows": ("inserted_into_table", "deleted_from_table", "inlined_insert", "inlined_delete"),
@@ -41,7 +41,7 @@ GROUPS = {
         "rewrite_delete",
     ),
 }
-"""The types of changes that people ask for together."""
+"""The types of changes in each filter of the history."""
 
 KINDS = {
     "created_schema": "created the namespace",
@@ -77,9 +77,9 @@ class Change:
     object_id: int | None
     """The table or view; None: it is new, and only its name is known."""
     name: str
-    """Its full name, or the last one that it had; empty: the catalog has none any more."""
+    """Its full name, or the last one that it had; empty: the catalog no longer has one."""
     details: tuple[str, ...] = ()
-    """What `altered` altered: columns with their old and new types."""
+    """The changes of an `altered_table` to columns, in words."""
     rows: int | None = None
     """How many rows were inserted, or deleted; None: not known, or it changes no rows."""
     object_kind: str = ""
@@ -90,7 +90,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotReport:
-    """A snapshot of the lake, with what its writer said of it."""
+    """A snapshot of the lake, with its author, its message and its changes."""
 
     snapshot_id: int
     time: datetime
@@ -98,7 +98,7 @@ class SnapshotReport:
     message: str
     changes: list[Change]
     changes_made: str
-    """DuckLake's text."""
+    """The changes as DuckLake stores them."""
     client: str = ""
     """The Iceberg client that committed it; empty: DuckLake itself did."""
 
@@ -110,10 +110,10 @@ class ChangesQuery:
     until: int | None = None
     """The newest one; None: that of the lake."""
     since: datetime | None = None
-    """The time from which on; None: from the beginning."""
+    """The earliest time; None: from the beginning."""
     author: str = ""
     table: str = ""
-    """The name of a table or view, now or then, as people write it; empty: all."""
+    """A present or past name of a table or view, as people write it; empty: all."""
     kind: str = ""
     """One of `GROUPS`; empty: all."""
 
@@ -131,7 +131,7 @@ class ChangesReport:
     authors: list[str]
     newest: int
     sizes: list[LakeSize]
-    """The files of the lake at some snapshots, oldest first; only on the first page."""
+    """The files of the lake at some snapshots, oldest first; only if all snapshots are listed."""
     since: int | None
     """The snapshot that the next page begins with; None: this is the last page."""
     snapshots: list[SnapshotReport]
@@ -141,8 +141,8 @@ def changes_report(con: Connection, query: ChangesQuery) -> ChangesReport:
     """Read a page of the lake's history.
 
     Raises:
-        BadRequest: the name of the table is none.
-        Misconfigured: the catalog is no lake.
+        BadRequest: the text for the table is not a valid name.
+        Misconfigured: the catalog has no snapshot.
     """
     lake = queries.lake().run(con)
     snapshot_id = lake.snapshot_id if query.until is None else query.until
@@ -163,10 +163,13 @@ def changes_report(con: Connection, query: ChangesQuery) -> ChangesReport:
 
 
 def _ids_and_names(con: Connection, text: str) -> tuple[list[int], Namespace]:
-    """The ids of all that ever had a name, because `changes_made` has ids, and its levels."""
+    """The ids of all objects that ever had a name, and the levels of the name.
+
+    `changes_made` has the ids of most objects, and the names of new ones.
+    """
     names = parsed(text)
     namings = named([], [names[-1]], LARGEST_ID).run(con)
-    # A name without its namespace is one in any.
+    # A name without a namespace matches in every namespace.
     ids = [naming.object_id for naming in namings if naming.names[-len(names) :] == names]
     return ids, names
 
@@ -191,7 +194,7 @@ def snapshot_of(con: Connection, lake: Lake, snapshot_id: int | None) -> Snapsho
 def snapshot_reports(
     con: Connection, lake: Lake, rows: list[listing.Change]
 ) -> list[SnapshotReport]:
-    """Snapshots in words; each table under the name that it had."""
+    """Describe snapshots in words; tables have the names that they had then."""
     object_ids, created = looked_up(row.changes_made for row in rows)
     newest = max((row.snapshot_id for row in rows), default=0)
     namings = named(object_ids, created, newest).run(con) if object_ids or created else []
@@ -211,10 +214,11 @@ def snapshot_reports(
 
 
 def client_of(summary: str, principal: str = "") -> str:
-    """An Iceberg client, as far as the summary of its snapshot says which one.
+    """The name of the Iceberg client that committed a snapshot, from the snapshot's summary.
 
     Args:
         summary: a JSON object; or empty.
+        principal: the caller; empty: not known.
     """
     values = stored_texts(summary)
     parts = [values.get("engine-name", ""), values.get("engine-version", "")]
@@ -242,7 +246,7 @@ def _snapshot_report(
         time=row.snapshot_time,
         author=row.author or "",
         message=row.commit_message or "",
-        # An insert may have inlined some rows, and not others: two kinds, the same words.
+        # An insert may inline only some of its rows: two kinds with the same words.
         changes=[
             *{(change.words, change.name, change.object_id): change for change in changes}.values()
         ],

@@ -1,7 +1,7 @@
-"""The known faults of clients, measured by `make matrix` and tests/engines, and who has them.
+"""The known faults of clients, as measured by `make matrix` and tests/engines.
 
-`client_faults.toml` lists them. `doctor` and the page say which of them a table has; `make docs`
-makes docs/clients/ of all.
+`client_faults.toml` lists them. `doctor` and the page show those that affect a table; `make docs`
+generates docs/clients/ from all of them.
 """
 
 import tomllib
@@ -21,37 +21,37 @@ from .table_facts import TableFacts
 SOURCE = Path(__file__).with_suffix(".toml")
 
 WRONG, FAILS, RARE = "wrong rows", "fails", "in rare cases"
-"""The client gives other rows than DuckLake, without an error; or it reports an error; or it does
-one of these for values or files that few tables have, and that the catalog does not show."""
+"""The client returns other rows than DuckLake, without an error; or it reports an error; or it does
+either, but only for values or files that few tables have and the catalog does not show."""
 
 TESTED = "tested in every run"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownFault:
-    """A fault of a client, and the tables that have it."""
+    """A fault of a client, and the condition on the tables that it affects."""
 
     about: str
     kind: str
     sentence: str
-    """With `{columns}` and `{files}`."""
+    """A format string with `{columns}` and `{files}`."""
     since: date
-    """When it was measured first."""
+    """When it was first measured."""
     columns: str = ""
     """What documents say for `{columns}`."""
     files: str = "files"
     """What documents say for `{files}`."""
     condition: Condition | None = None
-    """None: the catalog does not show which tables have it; only the documentation has it."""
+    """None: the catalog does not show which tables are affected; the fault is only documented."""
     remedy: str = ""
     message: str = ""
     """What the client reports."""
     issue: str = ""
     """Where it is known upstream."""
     named: str = ""
-    """What else there is for it, if somebody has named the client."""
+    """What else avoids it, if a setting or a warehouse names the client."""
     adaptation: str = ""
-    """What the setting CLIENTS changes in files so that the client does not have it."""
+    """What the setting CLIENTS changes in files to avoid it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ def measured_clients() -> dict[str, MeasuredClient]:
 
 
 def subjects() -> list[str]:
-    """What faults are about."""
+    """The subjects of the faults."""
     return list(_document()["subjects"])
 
 
@@ -125,7 +125,7 @@ def _condition(entry: str | dict[str, list[str]]) -> Condition:
 
 
 def known_faults(facts: TableFacts) -> list[Fault]:
-    """The faults that clients are known to have with a table."""
+    """The known faults of clients that affect a table."""
     return [
         Fault(
             client.name,
@@ -143,11 +143,11 @@ def known_faults(facts: TableFacts) -> list[Fault]:
 
 
 def own_clients(named: Collection[str]) -> tuple[str, ...]:
-    """The names of the owner's clients: their faults are alarms, those of others information.
+    """The names of the owner's clients: their faults are warnings, those of others information.
 
     Args:
-        named: as the setting CLIENTS has them; if it is all or none of them, the owner has not
-            said who reads the lake, and these are the clients that every run tests.
+        named: the clients in the setting CLIENTS. If these are none or all, the owner has not said
+            who reads the lake: the result is then the clients that every run tests.
     """
     by_setting = {client.name.lower(): client for client in measured_clients().values()}
     chosen = set(named) if 0 < len(named) < len(by_setting) else None
@@ -159,7 +159,7 @@ def own_clients(named: Collection[str]) -> tuple[str, ...]:
 
 
 def others(clients: Mapping[str, Collection[str]], own: Collection[str]) -> dict[str, list[str]]:
-    """What clients that are not the owner's would do with a table: their names by a sentence.
+    """Sentences about the faults of clients that are not the owner's, with their names.
 
     Args:
         clients: by the kind of their faults.
@@ -181,7 +181,7 @@ def clients_by_kind(faults: Iterable[Fault]) -> dict[str, list[str]]:
 
 
 def gain_of(columns: Collection[str], lost: Collection[str]) -> str:
-    """What a table would gain in format version 3, and who could not read all of it then.
+    """A sentence: what a table gains in format version 3, and who cannot read all of it then.
 
     Args:
         columns: their dotted names.

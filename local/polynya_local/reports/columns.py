@@ -12,7 +12,7 @@ from polynya.virtual_files.contexts import TableContext
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """What a column was since a snapshot."""
+    """The name and the type of a column from a snapshot on."""
 
     snapshot_id: int
     name: str
@@ -39,11 +39,11 @@ class ColumnLine:
     iceberg_type: str
     """Empty: clients do not get the column."""
     is_required: bool
-    """Iceberg clients may rely on it that no row has NULL."""
+    """Iceberg clients may assume that no row has NULL."""
     hidden: str
     """Why clients do not get it."""
     versions: list[Version]
-    """What it was before, oldest first, and what it is; empty: it was never altered."""
+    """Its versions up to now, oldest first; empty: its name and type were never altered."""
 
 
 def columns_at(table: TableContext, snapshot_id: int) -> list[ColumnLine]:
@@ -83,7 +83,7 @@ class _Lines:
         self._fields, self._hidden, self._comments = fields, hidden, comments
 
     def lines_below(self, parent: int | None, prefix: str, depth: int) -> Iterator[ColumnLine]:
-        """The columns within a column, and those within them."""
+        """The columns within a column, at all levels; a parent comes before its children."""
         # `pop`: a broken catalog may have a column within itself.
         for column in self._children.pop(parent, []):
             path = prefix + (column.column_name or "")
@@ -128,10 +128,10 @@ class _Lines:
 
 
 def alterations(columns: Iterable[Column], snapshot_id: int) -> list[str]:
-    """What a snapshot did to the columns of a table that existed before, in words.
+    """What a snapshot changed in the columns of a table that existed before, in words.
 
     Args:
-        columns: all versions of all of them.
+        columns: all versions of all columns.
     """
     columns = list(columns)
     ended = {column.column_id: column for column in columns if column.end_snapshot == snapshot_id}
@@ -194,7 +194,7 @@ def _inner_fields(type_: Type) -> dict[int, tuple[str, bool]]:
 
 
 def type_name(type_: Type) -> str:
-    """The name of a type; of a nested one its kind."""
+    """The name of a primitive type, or the kind of a nested one."""
     match type_:
         case Primitive(name):
             return name

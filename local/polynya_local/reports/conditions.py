@@ -1,8 +1,8 @@
 """Conditions on a table under which clients have faults.
 
-A condition finds the columns and the number of files that meet it in the facts of a table; None:
-nothing does. `client_faults.toml` names these functions; those with other parameters than `facts`
-make a condition of them.
+A condition takes the facts of a table, and returns the columns and the number of files that meet
+it; None: nothing does. `client_faults.toml` names these functions; those without the parameter
+`facts` return a condition.
 """
 
 import re
@@ -19,7 +19,7 @@ from .table_facts import ColumnFact, DefaultFact, TableFacts
 
 UNSIGNED = frozenset(("uint8", "uint16", "uint32", "uint64"))
 CAST_INSIDE = frozenset(("int8", "int16", "uint8", "uint16", "uint32", "struct"))
-"""PyIceberg casts them when they are in a list or a map."""
+"""PyIceberg casts these types inside a list or a map."""
 
 URI = re.compile(r"[A-Za-z0-9._~:/?#\[\]@!$&'()*+,;=-]*")
 """A location that needs no encoding."""
@@ -42,7 +42,7 @@ def shown(*types: str) -> Condition:
 
 
 def stored(*types: str) -> Condition:
-    """Columns of these types that files hold for clients, whether clients see them or not."""
+    """Columns of these types in the files that clients get, whether clients see them or not."""
     return lambda facts: _match_columns(_stored(facts, types))
 
 
@@ -54,7 +54,10 @@ def _stored(facts: TableFacts, types: Collection[str]) -> Iterator[ColumnFact]:
 
 
 def unsigned_32(facts: TableFacts) -> Match | None:
-    """Unsigned integers of 32 bits that clients see, unless all files have signed ones for them."""
+    """Unsigned integers of 32 bits that clients see, unless signed ones take their place in files.
+
+    That is so if `has_signed` and no file may have 2147483648 or more.
+    """
     return _match_columns(_unsigned(facts, (c for c in facts.shown if c.type == "uint32")))
 
 
@@ -74,14 +77,14 @@ def _unsigned(facts: TableFacts, columns: Iterable[ColumnFact]) -> Iterator[Colu
 
 
 def millisecond_statistics(facts: TableFacts) -> Match | None:
-    """Times that files hold in milliseconds, unless their statistics are left out."""
+    """Timestamps that files hold in milliseconds, unless their statistics are left out."""
     columns = _stored(facts, ("timestamp_ms",))
     return _match_columns(c for c in columns if c.column_id not in facts.changes.without_statistics)
 
 
 def promoted_floats(facts: TableFacts) -> Match | None:
-    """Columns that files hold as FLOAT and that are DOUBLE now, unless files have no statistics of
-    them."""
+    """Columns that files hold as FLOAT and that are DOUBLE now, unless their statistics are left
+    out."""
     now = {c.column_id for c in facts.shown if c.type == "float64"} - facts.promoted_floats
     return _match_columns(
         c for c in _stored(facts, ("float32",)) if c.is_past and c.column_id in now
@@ -89,12 +92,12 @@ def promoted_floats(facts: TableFacts) -> Match | None:
 
 
 def converted_groups(facts: TableFacts) -> Match | None:
-    """Lists and maps in files, unless all have logical types for clients."""
+    """Lists and maps in files, unless clients get all of them with logical types."""
     return None if facts.changes.logical_types else stored("list", "map")(facts)
 
 
 def annotated_json(facts: TableFacts) -> Match | None:
-    """JSON that clients see, unless it is a string in all files for them."""
+    """JSON that clients see, unless they get it as a string in all files."""
     return None if facts.changes.has_strings else shown("json")(facts)
 
 
@@ -110,8 +113,8 @@ def nested_uuids(facts: TableFacts) -> Match | None:
 
 
 def nested_that_is_cast(facts: TableFacts) -> Match | None:
-    """Lists and maps that hold what PyIceberg casts."""
-    # Smaller integers are plain ones in all files for clients.
+    """Lists and maps that hold types that PyIceberg casts."""
+    # Clients get smaller integers without an annotation in all files.
     types = {"struct", "uint32"} if facts.changes.has_signed else CAST_INSIDE
     inside = {parent for c in facts.shown if c.type in types for parent in c.parents}
     return _match_columns(
@@ -130,13 +133,13 @@ def deletion_vectors(facts: TableFacts) -> Match | None:
 
 
 def added_files(facts: TableFacts) -> Match | None:
-    """Files that somebody has added, unless clients find field ids in them."""
+    """Added files, unless clients get them with field ids."""
     are_same = facts.added_files and not facts.adapts_added
     return Match((), facts.added_files) if are_same else None
 
 
 def added(*types: str) -> Condition:
-    """Columns of these types of the top level, in such files."""
+    """Top-level columns of these types, if the table has `added_files`."""
 
     def condition(facts: TableFacts) -> Match | None:
         if not added_files(facts):
@@ -162,12 +165,12 @@ def changed_structs(facts: TableFacts) -> Match | None:
 
 
 def missing_columns(facts: TableFacts) -> Match | None:
-    """Columns that visible files lack, unless clients find them there."""
+    """Top-level columns that visible files lack, unless they are filled in for clients."""
     return _missing(facts, (column for column in facts.shown if not column.parents))
 
 
 def missing_structs(facts: TableFacts) -> Match | None:
-    """Such structs."""
+    """Structs among `missing_columns`."""
     return _missing(facts, (c for c in facts.shown if c.type == "struct" and not c.parents))
 
 
@@ -190,7 +193,7 @@ def _files_by_column(columns: Iterable[ColumnFact]) -> dict[int, int]:
 
 
 def read_by_rows(facts: TableFacts) -> Match | None:
-    """Columns of types that Spark does not know when it reads files row by row."""
+    """Columns of types that Spark cannot read row by row, in a table that it reads so."""
     decimals = (d for d in facts.defaults if d.type.startswith("decimal"))
     of_files = stored("timestamp_ms")(facts) or facts.added_files
     is_nested = any(column.parents for column in facts.shown)
@@ -215,7 +218,7 @@ def _promoted(facts: TableFacts) -> Match | None:
 
 
 def other_specs(facts: TableFacts) -> Match | None:
-    """Partition columns, and the files that are partitioned in another way than new ones."""
+    """Partition columns, and the files whose partitioning differs from that of new ones."""
     current = facts.history.partitioning.current
 
     def keys(partition_id: int | None) -> list[PartitionColumn]:
@@ -234,7 +237,7 @@ def inlined_partitions(facts: TableFacts) -> Match | None:
 
 
 def partitions_with_deletes(facts: TableFacts) -> Match | None:
-    """Columns by whose values files are partitioned, if rows of files are deleted."""
+    """Columns by whose values files are partitioned, if files have deleted rows."""
     ids = {key.column_id for key in _keys(facts) if key.transform == "identity"}
     met = _match_columns(column for column in facts.shown if column.column_id in ids)
     return Match(met.columns, facts.deleted) if met and facts.deleted else None
@@ -273,10 +276,7 @@ def named_with(*characters: str) -> Condition:
 
 
 def namespace_contains(*characters: str) -> Condition:
-    """A table of a namespace with one of these characters in its name.
-
-    Between several levels there are dots.
-    """
+    """A table in a namespace whose name, with dots between its levels, has such a character."""
     return lambda facts: _match_name(facts, ".".join(facts.history.schema.namespace), characters)
 
 
@@ -285,23 +285,20 @@ def _match_name(facts: TableFacts, name: str, characters: Collection[str]) -> Ma
 
 
 def dotted_level(facts: TableFacts) -> Match | None:
-    """A dot in the name of one level, where a dot can also be between two."""
-    # Up to 1.0 no schema is within another one.
+    """A dot in the name of a level, if the version of DuckLake has nested namespaces."""
+    # DuckLake 1.0 has no schemas within schemas.
     is_dotted = any("." in level for level in facts.history.schema.namespace)
     return Match((), facts.files) if is_dotted and facts.history.lake.is_1_1 else None
 
 
 def text_partitions(facts: TableFacts) -> Match | None:
-    """Texts by which files are partitioned, also those in the paths of added files."""
+    """Text columns by which files are partitioned, including those in the paths of added files."""
     ids = facts.partition_ids
     return _match_columns(c for c in facts.shown if c.column_id in ids and c.type == "varchar")
 
 
 def time_partitions(facts: TableFacts) -> Match | None:
-    """Columns by whose year, month, day or hour files are partitioned.
-
-    They may have a date or a time before 1970.
-    """
+    """Columns partitioned by year, month, day or hour that may have a value before 1970."""
     ids = {key.column_id for key in _keys(facts) if key.transform in {*FINEST, *EPOCHS}}
     return _match_columns(
         column

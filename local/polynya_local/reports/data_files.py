@@ -1,6 +1,6 @@
 """The data files of a table at a snapshot: sizes, partitions, bounds, deletes.
 
-`file_lines` makes lines of a list of any files, `files_report` has a page of all of them.
+`file_lines` describes given files; `files_report` is a page of all files, with sums.
 """
 
 from collections.abc import Sequence
@@ -45,8 +45,8 @@ class FileLine:
     begin_snapshot: int
     """The snapshot that added it."""
     rows: int | None
-    """The rows that the snapshot shows, deleted ones included; None: only the files say how many,
-    and they were not read."""
+    """The rows at the snapshot, deleted ones included; None: only the files tell how many, and they
+    were not read."""
     deleted: int | None
     """How many of them are deleted."""
     bytes: int
@@ -55,10 +55,10 @@ class FileLine:
     """The bounds of the chosen column, as DuckLake has them."""
     upper: str | None
     bounds_are_wider: bool
-    """A bound is known to be none of the values: they are between the bounds."""
+    """A bound is known not to be a value of the column: all values lie between the bounds."""
     nulls: int | None
     is_added: bool
-    """Somebody has added it as it was; DuckLake did not write it."""
+    """It was added as it was; DuckLake did not write it."""
     is_merged: bool
     """It holds the rows of several snapshots."""
 
@@ -70,7 +70,7 @@ def file_lines(
     rows: RowCounts,
     column_id: int | None = None,
 ) -> list[FileLine]:
-    """Read what is known of these files besides their rows in ducklake_data_file.
+    """Describe files by what the catalog has on them besides their rows in ducklake_data_file.
 
     Args:
         snapshot_id: the snapshot that shows them.
@@ -116,7 +116,7 @@ def file_lines(
 
 
 def partition_names(table: OpenedTable) -> dict[int | None, dict[int, str]]:
-    """The words of each partition key, by partition_id and index."""
+    """Each partition key as DuckLake writes it, by partition_id and partition_key_index."""
     columns = {column.column_id: column.column_name for column in table.history.columns}
     every = every_key(table.history.partitioning, client_specs(table.history.tags))
     return {
@@ -135,9 +135,9 @@ def partition_key(name: str, transform: str) -> str:
 
 PAGE_SIZE = 50
 MOST_UNASKED = 20_000
-"""The bounds of more files are read only if a column is asked for: that takes seconds."""
+"""With more files, bounds are read only if a column is chosen, because that takes seconds."""
 MOST_SPANS = 160
-"""How many files the picture of the bounds has."""
+"""How many files the chart of the bounds shows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +147,7 @@ class FilesQuery:
     order: str = "newest"
     page: int = 1
     column: str = ""
-    """The dotted name of the column whose bounds are shown; empty: the first that has some."""
+    """The dotted name of the column whose bounds are shown; empty: the first comparable one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,9 +163,9 @@ class FilesReport:
     files: list[FileLine]
     sizes: list[SizeClass]
     merge: Advice | None
-    """The merge that Health suggests; None: it suggests none, or this is no newest snapshot."""
+    """The merge that Health suggests; None: there is none, or the snapshot is not the newest."""
     target_bytes: int
-    """The size up to which DuckLake merges files."""
+    """The size in bytes up to which DuckLake merges files."""
     columns: list[str]
     """The dotted names of the columns whose bounds can be compared."""
     column: str
@@ -193,7 +193,7 @@ def files_report(
     )
     rows = table.row_counts([snapshot_id])
     counts = rows.counts(snapshot_id, state_at(table.history.events, snapshot_id))
-    # The total comes with the rows, and a page behind the last one has none.
+    # The total comes with the rows, and a page after the last one has none.
     paging = Paging(files.page, PAGE_SIZE, listing.total if listing.files else counts.files)
     paging.check()
     is_read = bool(files.column) or counts.files <= MOST_UNASKED
@@ -218,7 +218,7 @@ def files_report(
 
 
 def _comparable(table: OpenedTable) -> list[ColumnLine]:
-    """The columns for which Iceberg clients skip files by bounds; none is in a list or a map."""
+    """The columns by whose bounds Iceberg clients skip files; none is in a list or a map."""
     columns, inside = [], set()
     for column in columns_at(table.files.table, table.snapshot_id):
         if column.type in ("list", "map"):

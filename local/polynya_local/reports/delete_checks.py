@@ -1,7 +1,7 @@
-"""The checks of data files whose deletes DuckLake itself does not apply as intended.
+"""The checks of data files whose deletes DuckLake itself applies wrongly.
 
-Both come from faults of DuckLake (docs/developers/ducklake.md): a row may be deleted twice, by two
-writers at the same time, and a file may be added twice.
+Both cases are faults of DuckLake (docs/developers/ducklake.md): two writers may delete the same row
+at the same time, and a file may be added twice.
 """
 
 from polynya.ducklake.paths import table_location
@@ -18,15 +18,15 @@ COPY_REMEDY = "copy the rows that you want into a new table (CREATE TABLE … AS
 
 
 def flush_first_statement(table: OpenedTable) -> str:
-    """The statement that makes two deletes of a row one, with what would make it worse."""
+    """The statement that merges two deletes of a row, with a warning against a rewrite."""
     return (
-        f"{flush_statement(table)} -- before all else: ducklake_rewrite_data_files brings the "
+        f"{flush_statement(table)} -- first of all: ducklake_rewrite_data_files brings the "
         "deleted rows back, for all readers"
     )
 
 
 def check_deletes(report: Report, name: TableName, table: OpenedTable) -> None:
-    """Add an error about rows that are deleted twice, with the statement that makes it once."""
+    """Add an error about rows that are deleted twice, with the statement that repairs this."""
     history = table.history
     if not state_at(history.events, table.snapshot_id)["hidden"].files:
         return
@@ -41,7 +41,7 @@ def check_deletes(report: Report, name: TableName, table: OpenedTable) -> None:
         report.add(
             ERROR,
             name,
-            f"{number_of(rows, 'row')} of {files} with two deletes, as of two writers at the same "
+            f"{number_of(rows, 'row')} of {files} with two deletes, by two writers at the same "
             "time: DuckLake counts too few rows and returns deleted ones (duckdb/ducklake#1215). "
             "The rows that Iceberg clients get are right",
             flush_first_statement(table),
@@ -61,8 +61,8 @@ def check_shared_files(report: Report, name: TableName, table: OpenedTable) -> N
         report.add(
             WARNING,
             name,
-            f"{number_of(number, 'data file')} registered twice, such as {first}: the rows are "
-            "there twice, DuckLake deletes and updates those of one of the two only, and after "
-            "ducklake_rewrite_data_files a cleanup removes the file that the other one needs",
+            f"{number_of(number, 'data file')} registered twice, such as {first}: the table has "
+            "the rows twice, DuckLake deletes and updates them only once, and after "
+            "ducklake_rewrite_data_files a cleanup removes the file while it is still needed",
             COPY_REMEDY,
         )

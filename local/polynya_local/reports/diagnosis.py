@@ -1,7 +1,7 @@
 """`polynya doctor`: compares DuckLake's catalog with what Iceberg clients get.
 
-The lake is checked first: the rights of the database role, the version, the data path. Then each
-table. `health` is what the page shows of a report.
+The lake is checked first (the rights of the database role, the version, the data path), then each
+table. `health` turns a report into what the page shows.
 """
 
 from collections.abc import Iterator
@@ -51,7 +51,7 @@ SMALL_STATISTICS = 16 * 1024 * 1024  # bytes, which a scan without an index read
 
 
 def check_rights(report: Report, role_rights: Rights, schema: str) -> None:
-    """Add findings about grants, default privileges and indexes that are missing."""
+    """Add findings about missing grants, default privileges and indexes, and needless grants."""
     role = role_rights.role
     if not role_rights.may_use_schema:
         message = f"the role {role} may not use the schema {schema}"
@@ -84,7 +84,7 @@ def check_rights(report: Report, role_rights: Rights, schema: str) -> None:
 
 
 def check_replication(report: Report, role_rights: Rights, *, inlines: bool) -> None:
-    """Add findings about a catalog that logical replication writes, but not all of it."""
+    """Add findings about a catalog that logical replication writes only in part."""
     if names := role_rights.unreplicated:
         message = f"{_some(names, role_rights.tables)} are not replicated: {', '.join(names)}"
         report.add(ERROR, "replication", message, REFRESH, WRONG_ROWS)
@@ -93,7 +93,7 @@ def check_replication(report: Report, role_rights: Rights, *, inlines: bool) -> 
             WARNING,
             "replication",
             "DuckLake makes a table at the first inlined rows or deletes of a table, which logical "
-            "replication does not send: clients miss rows then, and get deleted ones",
+            "replication does not send: clients then miss rows, and get deleted ones",
             NEVER_INLINE,
             WRONG_ROWS,
         )
@@ -111,7 +111,7 @@ def _some(names: list[str], number: int) -> str:
 
 
 def check_lake(report: Report, lake: Lake) -> None:
-    """Add what the catalog says of itself, and findings if it is not served."""
+    """Add the properties of the lake, and findings if it is not served or not in S3."""
     report.lake = {
         "version": lake.version,
         "encrypted": lake.encrypted,
@@ -138,7 +138,7 @@ def diagnose(
 ) -> Iterator[Report]:
     """Check the rights of the role, the lake, and each table.
 
-    Gives the same report before each table and at the end, so that progress can be shown.
+    Yields the same report before each table and at the end, so that progress can be shown.
 
     Args:
         opened: the lake that the generator reads.
@@ -160,7 +160,7 @@ def diagnose(
         for pair in pairs:
             yield report
             check.run(*pair)
-        with suppress(PolynyaError):  # what cannot be read is a finding elsewhere
+        with suppress(PolynyaError):  # other checks report what cannot be read
             report.advice = generator.read(lambda con: lake_advice(con, lake, generator.aws))
     except PolynyaError as error:
         report.add(ERROR, "catalog", str(error))
@@ -175,7 +175,7 @@ def diagnose_table(
     """Check one table as of the newest snapshot.
 
     Args:
-        past: as of `diagnose`.
+        past: as in `diagnose`.
 
     Raises:
         NoSuchTable: there is none of this name.
@@ -218,7 +218,7 @@ def check_up(generator: Generator, opened: LocalLake) -> Report:
 
 @dataclass(frozen=True, slots=True)
 class TableAdvice:
-    """What could be run for a table."""
+    """The advice for a table, or for the lake as a whole."""
 
     table: TableName | None
     """None: for the lake as a whole."""
@@ -238,10 +238,10 @@ class HealthReport:
     findings: list[Finding]
     tables: list[TableResult]
     in_all: int
-    """How many tables the lake has; more than `tables` while they are checked, or if somebody has
-    stopped that."""
+    """How many tables the lake has; more than in `tables` while the check runs, or if it was
+    stopped."""
     advice: list[TableAdvice]
-    """What could be run."""
+    """The advice for the lake, then that for its tables."""
     is_done: bool = False
     finished: datetime | None = None
     head: TableHead | None = None
@@ -249,7 +249,7 @@ class HealthReport:
 
 
 def health(report: Report, *, is_done: bool = True) -> HealthReport:
-    """What a report of doctor says."""
+    """What the page shows of a report of doctor."""
     order = list(CONSEQUENCES)
     return HealthReport(
         is_well=report.is_well,

@@ -1,4 +1,4 @@
-"""The difference of two snapshots of a table: files, columns, and what asks for the rows."""
+"""The difference between two snapshots of a table: files, columns, and the question for rows."""
 
 from dataclasses import dataclass, replace
 
@@ -30,14 +30,14 @@ NOTHING = Counts(rows=0, files=0, bytes=0, inlined=0, deleted=0)
 
 @dataclass(frozen=True, slots=True)
 class ColumnChange:
-    """A column that is not the same."""
+    """A column that differs."""
 
     kind: str
     """`added`, `dropped`, `altered`."""
     before: ColumnLine | None
     after: ColumnLine | None
     what: list[str]
-    """What was altered: `name`, `type`, `comment`, `default`, …"""
+    """What was altered: `name`, `type`, `NOT NULL`, `for Iceberg clients` (its type for them)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +47,13 @@ class FileList:
     files: list[FileLine]
     paging: Paging
     rows: int | None
-    """Deleted ones included; None: only the files say, and they were not read."""
+    """Deleted ones included; None: only the files tell, and they were not read."""
     bytes: int
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """What is not the same at two snapshots."""
+    """What differs between two snapshots of a table."""
 
     head: TableHead
     before: SnapshotReport
@@ -69,7 +69,7 @@ class Difference:
     """The newest snapshots between them that touched the table, oldest first."""
     has_more_snapshots: bool
     also_changed: list[TableName]
-    """Other tables of which the shown snapshots changed rows, too."""
+    """Other tables whose rows the shown snapshots changed, too."""
     kind: str
     """Which changed rows are shown, one of `changed_rows.KINDS`; empty: all."""
     rows: ChangesAnswer | None = None
@@ -77,9 +77,9 @@ class Difference:
     is_done: bool = False
     """Whether the rows were read."""
     undo: str = ""
-    """The statements of DuckLake that undo what happened to the rows in between."""
+    """The statements for DuckLake that undo the changes to the rows in between."""
     agree: bool | None = None
-    """Whether DuckLake's feed and Iceberg's entries have the same; None: not known."""
+    """Whether DuckLake's feed and Iceberg's entries have the same rows; None: not known."""
 
 
 def difference(
@@ -91,7 +91,7 @@ def difference(
     page: int = 1,
     kind: str = "",
 ) -> tuple[Difference, ChangesQuestion]:
-    """Compare a table with itself, without its rows; and the question that asks for these.
+    """The difference between two snapshots without its rows, and the question for these.
 
     Args:
         ref: the table by its name at the later snapshot.
@@ -129,7 +129,7 @@ def difference(
 
 
 def _previous_snapshot(con: Connection, snapshot_id: int) -> int:
-    """The snapshot before one."""
+    """The last snapshot before this one."""
     for change in changes(served_lake(con), snapshot_id - 1, 1).run(con):
         return change.snapshot_id
     raise NoSuchTable(f"the lake has no snapshot before {snapshot_id}, or it has expired")
@@ -147,7 +147,7 @@ def _also_changed(table: OpenedTable, snapshots: list[SnapshotSummary]) -> list[
 
 
 def _question(table: OpenedTable, head: TableHead, before: int, kind: str) -> ChangesQuestion:
-    """What is asked for the rows that changed between two snapshots, the later one the table's."""
+    """The question for the rows that changed between `before` and the table's snapshot."""
     begin = table.history.table.begin_snapshot
     after = TableAt(parsed(head.namespace), head.name, head.snapshot.snapshot_id)
     names = named([table.table_id], [], after.snapshot).run(table.con)
@@ -191,13 +191,13 @@ MOST_REWRITES = 1000
 
 
 def _named_at(names: list[NamedFrom], snapshot_id: int) -> TableAt | None:
-    """The table by the name that it had at a snapshot; None: the catalog has none any more."""
+    """The table by the name that it had at a snapshot; None: the catalog no longer has one."""
     visible = [naming for naming in names if naming.visible_at(snapshot_id)]
     return TableAt(visible[-1].names[:-1], visible[-1].name, snapshot_id) if visible else None
 
 
 def _changes_rows(change: Change, table_id: int) -> bool:
-    """Whether a snapshot changed rows, and did not only move some."""
+    """Whether a snapshot changed rows, rather than only moving some."""
     return bool(changes_of(change.changes_made, table_id).intersection(GROUPS["rows"]))
 
 
@@ -229,13 +229,13 @@ def _shared_columns(table: OpenedTable, before: int) -> tuple[tuple[str, str], .
 
 
 MOST_STEPS = 25
-"""Snapshots whose entries are read; of more, both snapshots are read as a whole."""
+"""With more snapshots in between, both tables are read as a whole, not by entries."""
 
 
 def add_paths(
     generator: Generator, con: Connection, ref: TableRef, question: ChangesQuestion
 ) -> ChangesQuestion:
-    """The question with the data files that Iceberg's entries name."""
+    """The question with the data files that Iceberg's entries name, if these have all changes."""
     ref = replace(ref, snapshot_id=question.after.snapshot)
     table, _ = open_at(generator, con, ref, limit=MOST_STEPS)
     if not table.is_served:
@@ -250,10 +250,10 @@ def add_paths(
     )
     if len(snapshots) > MOST_STEPS or (question.before is not None and not is_listed):
         return question
-    # The entries of a snapshot that clients do not see are those of no other one.
+    # The entries of a snapshot that clients do not see are in no other snapshot.
     if any(before < snapshot_id <= table.snapshot_id for snapshot_id in touched - listed):
         return question
-    # A column of this name takes the place of the one that has the paths.
+    # A column of this name hides DuckDB's column with the paths.
     if any(column.column_name.lower() == "filename" for column in table.history.columns):
         return question
     paths = tuple(sorted(changed_paths(table, snapshots)))

@@ -23,8 +23,8 @@ CONSEQUENCES = {
 }
 """What a finding means for readers, the worst first, and the verdict on a lake with such findings.
 
-They decide the colour and the place of a finding. Its level decides the exit code of `doctor`: a
-client's own fault is no error of the lake.
+The consequence of a finding decides its colour and its place. Its level decides the exit code of
+`doctor`, because a client's own fault is not an error of the lake.
 """
 
 
@@ -45,9 +45,11 @@ class Finding:
     """A fact that the user should know."""
 
     level: str
-    """`error`: wrong, or not served. `warning`: may become so. `note`: for information."""
+    """`error`: wrong, or not served. `warning`: so for some clients, or in future. `note`: for
+    information."""
     about: str
-    """The name of a table, or `catalog`, `lake`, `grants`, `index`, `settings`, `row counts`."""
+    """The name of a table, or `catalog`, `lake`, `grants`, `index`, `replication`, `settings`,
+    `row counts`."""
     message: str
     remedy: str = ""
     """What to do about it: SQL, a setting or a page of the documentation."""
@@ -92,7 +94,7 @@ class TableResult:
     gained_columns: list[str] = field(default_factory=list)
     """The hidden columns that the warehouse `lake+v3` shows."""
     lost_clients: list[str] = field(default_factory=list)
-    """The clients that could not read all of the table if it showed them."""
+    """The clients that read all of the table, but could not if it showed them."""
     default_columns: dict[str, str] = field(default_factory=dict)
     """Columns with a default that files lack, and what clients read there."""
     client_faults: list[Fault] = field(default_factory=list)
@@ -104,7 +106,7 @@ class TableResult:
     counts: list[RowCount] = field(default_factory=list)
     """Past snapshots, then the newest."""
     advice: list[Advice] = field(default_factory=list)
-    """What could be run to make it faster."""
+    """The advice that makes it faster or smaller."""
 
 
 @dataclass(slots=True)
@@ -119,7 +121,7 @@ class Report:
     """How many tables are to be checked."""
     findings: list[Finding] = field(default_factory=list)
     advice: list[Advice] = field(default_factory=list)
-    """What could be run for the lake as a whole."""
+    """The advice for the lake as a whole."""
 
     def add(
         self,
@@ -132,8 +134,8 @@ class Report:
         """Add a finding, unless it was added before.
 
         Args:
-            consequence: one of `CONSEQUENCES`; empty: an error means that something cannot be
-                read, all else is information.
+            consequence: one of `CONSEQUENCES`; empty: `UNREADABLE` for an error, `INFORMATION` for
+                all else.
         """
         finding = Finding(
             level,

@@ -31,7 +31,7 @@ from .row_counts import Counts, FileHistories, RowCounts
 from .sight import Sight
 
 FIRST_SNAPSHOT = 1
-"""`since` of a table with its whole history, also what is older than the listed snapshots."""
+"""The `since` with which a table's whole history is read, beyond the listed snapshots."""
 
 KEPT_BYTES = 512 * 1024 * 1024
 TIMEOUT_SECONDS = 300  # no gateway limits it
@@ -67,7 +67,7 @@ class Generator:
             settings: as in docs/settings.md.
             objects: reads the data; None: from S3.
             sight: what the reader may see of the lake; None: all.
-            kept_bytes: how much of what is generated is kept.
+            kept_bytes: how many bytes of generated files are cached.
 
         Raises:
             Misconfigured: a setting, or the URL, is not usable.
@@ -90,12 +90,12 @@ class Generator:
 
     @property
     def virtual_location(self) -> str:
-        """Where all virtual files are."""
+        """The location below which all virtual files are."""
         return self._virtual_files.location
 
     @retried
     def read(self, question: Callable[[Connection], Result]) -> Result:
-        """The result of a function of a connection, within one transaction.
+        """Call a function with a connection, within one transaction, and return its result.
 
         Raises:
             PolynyaError: the database cannot be read.
@@ -117,9 +117,9 @@ class Generator:
         """Open a table, whether it is served or not.
 
         Args:
-            snapshot_id: the reader's; None: the lake's newest.
-            since: the first snapshot that is read; 0: as many as clients see.
-            limit: how many of its snapshots are read instead, newest first.
+            snapshot_id: the snapshot at which it is read; None: the lake's newest.
+            since: the first of its snapshots that is read; 0: as many as clients see.
+            limit: how many of its snapshots are read, newest first; `since` is then ignored.
 
         Raises:
             Refused: the table's own row is broken.
@@ -141,7 +141,7 @@ class OpenedTable:
 
     @property
     def history(self) -> TableHistory:
-        """What the catalog says of it."""
+        """What the catalog has on it."""
         return self.files.history
 
     @property
@@ -161,7 +161,7 @@ class OpenedTable:
 
     @property
     def snapshot_id(self) -> int:
-        """The reader's."""
+        """The snapshot at which it is read."""
         return self.history.snapshot_id
 
     @cached_property
@@ -235,18 +235,18 @@ class OpenedTable:
         }
 
     def row_counts(self, snapshot_ids: Iterable[int]) -> RowCounts:
-        """Counts its rows at these snapshots."""
+        """A counter of its rows at these snapshots."""
         return RowCounts(self.con, self.history, self.generator.file_histories, snapshot_ids)
 
     def counts(self, snapshot_id: int | None = None) -> Counts:
-        """What it has at a snapshot that was read; None: its own."""
+        """Its counts at a snapshot that was read; None: its own."""
         if snapshot_id is None:
             snapshot_id = self.snapshot_id
         state = state_at(self.history.events, snapshot_id)
         return self.row_counts([snapshot_id]).counts(snapshot_id, state)
 
     def open_at(self, snapshot_id: int, limit: int) -> "OpenedTable":
-        """The same row of DuckLake's table as of another snapshot.
+        """The same row of ducklake_table, opened at another snapshot.
 
         Args:
             limit: how many of its snapshots are read, newest first.

@@ -1,7 +1,7 @@
 """The tables and views of a lake at a snapshot, a page at a time.
 
-`lake_report` has a page of the list, `view_report` one view: its text in DuckDB's dialect, and what
-Iceberg clients get. `Paging` is for all lists.
+`lake_report` is a page of the list, `view_report` one view: its SQL, and what Iceberg clients get.
+`Paging` is for all lists.
 """
 
 import time
@@ -29,7 +29,7 @@ from .opened_table import UNKNOWN, Status, Statuses, Subject
 
 @dataclass(frozen=True, slots=True)
 class Paging:
-    """Where a page is in its list."""
+    """The place of a page in a list."""
 
     page: int
     """From 1 on."""
@@ -39,19 +39,19 @@ class Paging:
 
     @property
     def pages(self) -> int:
-        """How many there are; an empty list has one."""
+        """How many pages there are; an empty list has one."""
         return max(1, -(-self.total // self.size))
 
     @property
     def first(self) -> int:
-        """How many entries are on the pages before."""
+        """How many entries are on earlier pages."""
         return (self.page - 1) * self.size
 
     def check(self) -> None:
         """Raise if the list has no such page.
 
         Raises:
-            BadRequest: it is behind the last one.
+            BadRequest: it is after the last one.
         """
         if self.page > self.pages:
             raise BadRequest(f"there is no page {self.page}: the list has {self.pages}")
@@ -61,7 +61,7 @@ PAGE_SIZE = 50
 NAMESPACES = 200
 NEWEST_CHANGES = 5
 SECONDS_OF_FILES = 0.5
-"""How long files are read to count the rows of tables; the others say that they are not known."""
+"""How long files are read to count the rows of tables; the rows of the others are not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ class Line:
     bytes: int
     rows: int | None
     """Live rows: those of the data files and the inlined ones, without the deleted ones. None: only
-    the files say, and they were not read."""
+    the files tell, and they were not read."""
     inlined: int
     deleted: int | None
     changed_at: int
@@ -99,7 +99,7 @@ class Line:
 
     @property
     def subject(self) -> Subject:
-        """What its status is found out by, and kept by."""
+        """What its status depends on."""
         return Subject(self.kind, self.object_id, self.namespace, self.name, self.changed_at)
 
 
@@ -122,9 +122,9 @@ class LakeReport:
     paging: Paging
     lines: list[Line]
     newest_changes: list[SnapshotReport]
-    """The last ones up to the shown snapshot, of those that the search finds."""
+    """The newest snapshots up to the shown one, among those that the searched text finds."""
     sizes: list[LakeSize]
-    """The files of the lake at some snapshots, oldest first; empty if something is searched."""
+    """The files of the lake at some snapshots, oldest first; empty if the list is filtered."""
 
 
 SUMMARY_SIZES = 40
@@ -188,7 +188,7 @@ def lake_report(
     schemas = queries.schemas_at(snapshot_id).run(con)
     criteria = (snapshot_id, schemas, search.text, search.namespace, search.order)
     listed, matching = entries(*criteria, (search.page - 1) * PAGE_SIZE, PAGE_SIZE).run(con)
-    # The total comes with the rows, and a page behind the last one has none.
+    # The total comes with the rows, and a page after the last one has none.
     if not listed and search.page > 1:
         _, matching = entries(*criteria, 0, 1).run(con)
     paging = Paging(search.page, PAGE_SIZE, matching.entries)
@@ -221,7 +221,7 @@ def lake_report(
 
 
 def add_statuses(report: LakeReport, statuses: Statuses) -> LakeReport:
-    """The report with what clients get of each line, read in transactions of their own."""
+    """The report with the status of each line, read in transactions of their own."""
     line_statuses = statuses.read(
         [line.subject for line in report.lines], report.snapshot.snapshot_id
     )
@@ -249,7 +249,7 @@ def _lines(
 def _counted(
     generator: Generator, con: Connection, lake: Lake, line: Line, snapshot_id: int, deadline: float
 ) -> Line:
-    """The line with the rows that the files say, if there is time to read them."""
+    """The line with the rows by its files, if there is time to read these."""
     pair = queries.table_at(snapshot_id, parsed(line.namespace), line.name).run(con)
     if pair is None or time.monotonic() > deadline:
         return replace(line, rows=None, deleted=None)
@@ -279,7 +279,7 @@ def _line(entry: Entry, changed: Changed | None) -> Line:
 
 @dataclass(frozen=True, slots=True)
 class ViewHead:
-    """What is said of a view first."""
+    """The name and the snapshot of a view."""
 
     namespace: str
     name: str
@@ -299,7 +299,7 @@ class ViewReport:
     dialect: str
     sql: str
     begin_snapshot: int
-    """When it got this text and name."""
+    """The snapshot that gave it this text and name."""
     metadata: dict[str, Any]
     """The document that Iceberg clients get; empty: they do not get the view."""
     reason: str
@@ -312,10 +312,12 @@ def view_report(
     """Read a view.
 
     Args:
-        location: where all virtual files are.
+        location: the one below which all virtual files are.
 
     Raises:
         NoSuchView: the lake has none of this name at the snapshot.
+        NoSuchTable: the lake has no such snapshot.
+        Refused: the lake cannot be served.
     """
     lake = served_lake(con)
     shown = snapshot_of(con, lake, snapshot_id)

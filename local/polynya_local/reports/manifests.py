@@ -1,6 +1,6 @@
 """Manifest lists and manifests as readable records, decoded from their bytes.
 
-fastavro and PyIceberg decode them, not the code that wrote them: clients read the same.
+fastavro and PyIceberg decode them, as clients do, not the code that wrote them.
 """
 
 import io
@@ -83,18 +83,18 @@ class ManifestList:
         return (file for manifest in self.manifests for file in manifest.entries)
 
     def live_files(self) -> Iterator[File]:
-        """The entries of files that the snapshot has: an entry may say that a file is gone."""
+        """The entries of files that the snapshot has, without those that mark a file as deleted."""
         return (file for file in self.files() if file.status != "deleted")
 
     def deleted_rows(self) -> dict[str, int]:
-        """How many rows are deleted of data files, by the path of each that has a delete file."""
+        """The number of deleted rows of each data file that has a delete file, by its path."""
         return {file.deletes_of: file.rows for file in self.live_files() if file.deletes_of}
 
 
 def manifest_list(
     table: OpenedTable, location: str, *, with_entries: bool = True, with_values: bool = True
 ) -> ManifestList:
-    """The manifest list at a location, and its manifests with their entries or without.
+    """The manifest list at a location, and its manifests, with or without their entries.
 
     Args:
         with_values: read the partitions and the metrics of the files; otherwise they are empty.
@@ -184,7 +184,7 @@ class _Opened:
         )
 
     def manifest(self, entries: Iterable[Any], *, with_values: bool = True) -> Manifest:
-        """The manifest with these of its entries."""
+        """The manifest with the given entries of it."""
         record = self.record
         values = (self.schema, self.spec) if with_values else None
         return Manifest(
@@ -261,7 +261,7 @@ def _value_text(type_: PrimitiveType, bound: bytes) -> str:
     text = identity.to_human_string(type_, value)
     if isinstance(type_, StringType):
         text = json.dumps(text, ensure_ascii=False)
-    elif isinstance(type_, TimestampNanoType | TimestamptzNanoType):  # PyIceberg gives the number
+    elif isinstance(type_, TimestampNanoType | TimestamptzNanoType):  # PyIceberg returns a number
         text = str(np.datetime64(value, "ns"))
         text += "+00:00" if isinstance(type_, TimestamptzNanoType) else ""
     return (
@@ -273,7 +273,7 @@ def _partition_text(field: dict[str, Any], schema: Schema, value: Any) -> str | 
     if value is None:
         return None
     transform = parse_transform(field["transform"])
-    if isinstance(transform, IdentityTransform):  # fastavro has made a date of it already
+    if isinstance(transform, IdentityTransform):  # fastavro has decoded it, for example to a date
         is_plain = isinstance(value, str | bool)
         return json.dumps(value, ensure_ascii=False) if is_plain else str(value)
     return transform.to_human_string(schema.find_type(field["source-id"]), value)

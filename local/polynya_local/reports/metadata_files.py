@@ -1,7 +1,7 @@
 """What Iceberg clients see of a table: the metadata document, the manifest list, the manifests.
 
-`table_report` has a table with all files of a snapshot, for `polynya inspect`; `iceberg_head`,
-`iceberg_report` and `manifest_report` have the same page by page. `sources_of` says which rows of
+`table_report` is a table with all files of a snapshot, for `polynya inspect`; `iceberg_head`,
+`iceberg_report` and `manifest_report` are the same page by page. `sources_of` tells which rows of
 DuckLake's catalog a file comes from.
 """
 
@@ -25,13 +25,13 @@ from .manifests import File, Manifest, ManifestList, manifest_list, manifest_pag
 from .opened_table import TableHead, TableRef, open_at
 
 LISTS = ("snapshot-log", "metadata-log", "refs")
-"""Parts of the document that say again what its snapshots say."""
+"""Parts of the document that are left out of reports."""
 
 ALL_IDS = (0, 2**63 - 1)
 """The range of all file ids."""
 PAGE_SIZE = 25
 RANGE = slice(1, 3)
-"""Where a manifest's name has the first and the last id of its data files."""
+"""The numbers in a manifest's name that are the first and the last id of its data files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Snapshot:
     changes: str
     """DuckLake's `changes_made`, of all tables."""
     rows: int | None = None
-    """Live rows; None: only the files say, and they were not read."""
+    """Live rows; None: only the files tell, and they were not read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class TableReport:
     table_id: int
     data_location: str
     document: dict[str, Any]
-    """The table metadata as clients get it, without its snapshots."""
+    """The table metadata as clients get it, without its snapshots and `LISTS`."""
     hidden: dict[str, str]
     """The reason by dotted name."""
     defaults: dict[str, str]
@@ -94,7 +94,8 @@ def table_report(table: OpenedTable, snapshot_id: int | None) -> TableReport:
         snapshot_id: one of the lake; the table is shown as it was then. None: the newest.
 
     Raises:
-        BadRequest: the table has no such snapshot, or it is not served; with the reason.
+        BadRequest: the table has no such snapshot, or clients do not get it; with the reason.
+        Refused: clients do not get the table.
     """
     history, (document, listed) = table.history, _document(table)
     changes = {s.snapshot_id: s.changes_made for s in history.snapshots}
@@ -119,7 +120,7 @@ def table_report(table: OpenedTable, snapshot_id: int | None) -> TableReport:
 
 
 def _document(table: OpenedTable) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """The metadata document without its snapshots, and these."""
+    """The metadata document without its snapshots and `LISTS`, and the snapshots."""
     document = table.metadata.json()
     snapshots = document.pop("snapshots")
     for name in LISTS:
@@ -187,7 +188,7 @@ def sources_of(
     """The rows of the catalog that files come from, by path.
 
     Args:
-        ids: the first and the last id of the data files that these are, or belong to.
+        ids: the first and the last id of the data files among them, or to which they belong.
     """
     history, con = table.history, table.con
 
@@ -234,7 +235,7 @@ class IcebergHead:
     head: TableHead
     metadata_location: str
     document: dict[str, Any]
-    """Without its snapshots."""
+    """Without its snapshots, logs and refs."""
     document_bytes: int
     listed: int
     """How many snapshots it lists."""
@@ -266,7 +267,7 @@ class ManifestReport:
 
     iceberg: IcebergHead
     manifest: Manifest
-    """Its entries are below, with their sources."""
+    """Without its entries, which are in `entries` with their sources."""
     entries: list[Entry]
     paging: Paging
 
@@ -334,7 +335,7 @@ def _head(table: OpenedTable, head: TableHead) -> IcebergHead:
 def _listed(
     generator: Generator, con: Connection, ref: TableRef
 ) -> tuple[OpenedTable, IcebergHead]:
-    """A table of which clients get a manifest list."""
+    """Open a table that has a manifest list for clients."""
     table, table_head = open_at(generator, con, ref, limit=0)
     head = _head(table, table_head)
     if not head.manifest_list:
@@ -343,7 +344,7 @@ def _listed(
 
 
 def _ids(table: OpenedTable, path: str) -> tuple[int, int]:
-    """The ids of the data files that a manifest is about."""
+    """The first and the last id of the data files that a manifest is about."""
     name = table.virtual_name(path)
     if name is None or len(name.numbers) < RANGE.stop:
         return ALL_IDS

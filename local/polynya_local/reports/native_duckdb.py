@@ -1,6 +1,6 @@
-"""DuckDB beside Polynya: it reads S3, and the lake natively, for `polynya doctor` and the page.
+"""Connections of DuckDB that read S3, and the lake natively, for `polynya doctor` and the page.
 
-`secrets_of` and `redacted` keep what it says of the catalog database free of passwords.
+`secrets_of` and `redacted` keep passwords of the catalog database out of DuckDB's messages.
 """
 
 import re
@@ -21,8 +21,8 @@ LONGEST_MESSAGE = 300  # characters
 def connect_to_s3(
     aws: AwsSettings, extensions: tuple[str, ...] = ("httpfs",)
 ) -> DuckDBPyConnection:
-    """A DuckDB that reads S3 with boto3's credentials, which DuckDB does not look for, and no
-    local file."""
+    """A DuckDB that reads S3 with boto3's credentials, which DuckDB does not find by itself, and no
+    local files."""
     con = connect(extensions)
     clients = Clients(aws)
     options = {"REGION": clients.region()}
@@ -35,7 +35,7 @@ def connect_to_s3(
         options |= {"USE_SSL": "true" if scheme == "https" else "false"}
     words = [f"{name} {literal(text)}" for name, text in options.items()]
     con.execute(f"CREATE SECRET (TYPE s3, PROVIDER config, {', '.join(words)})")
-    # A catalog may name any file of this machine as one of its tables'.
+    # A catalog may name any file of this machine as a data file.
     con.execute("SET disabled_filesystems = 'LocalFileSystem'")
     return con
 
@@ -60,7 +60,7 @@ def table_at(namespace: Namespace, table: str, snapshot_id: int) -> str:
 
 
 OTHER_VERSION = re.compile(r"catalog version is ([\d.]+)\S*, but .* requires version ([\d.]+\d)")
-"""DuckDB advises to migrate, also where the catalog is the newer one."""
+"""DuckDB's message advises a migration, even if the catalog is the newer one."""
 
 
 def _number(version: str) -> list[int]:

@@ -1,7 +1,7 @@
-"""The process in which `doctor` lets DuckDB read the lake natively, and the ends of its files.
+"""The process in which `doctor` lets DuckDB read the lake natively, and the footers of its files.
 
-A file can crash DuckDB, and a thread that is within DuckDB when its process ends aborts it. Here
-that costs one count, not the server that shows the report.
+A file can crash DuckDB, and a process aborts if one of its threads is in DuckDB when it ends. In a
+process of its own this costs one count, not the server that shows the report.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,7 +19,7 @@ from ..processes.pool import ProcessPool
 from .native_duckdb import attach_lake, connect_to_s3, redacted, secrets_of
 
 MEMORY = "2GB"
-"""What DuckDB may have of the memory of the process."""
+"""DuckDB's `memory_limit`."""
 
 
 class Unread(ValueError):
@@ -28,7 +28,7 @@ class Unread(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class _NewReader:
-    """Makes the function of the process."""
+    """Makes the function that the process calls."""
 
     database: str = field(repr=False)
     metadata_schema: str
@@ -40,7 +40,7 @@ class _NewReader:
 
 
 class _Reader:
-    """Answers what `NativeReader` asks."""
+    """Carries out the calls of `NativeReader`, in the process."""
 
     def __init__(self, database: str, metadata_schema: str, aws: AwsSettings) -> None:
         self._database, self._metadata_schema = database, metadata_schema
@@ -97,7 +97,7 @@ class _Reader:
 class NativeReader:
     """Reads a lake with DuckDB and its extension ducklake, read-only, in a process of its own.
 
-    All methods raise Unread: DuckDB cannot read it, or its process has ended.
+    All methods that read raise Unread if DuckDB cannot read, or its process has ended.
     """
 
     def __init__(self, database: str, metadata_schema: str, aws: AwsSettings) -> None:

@@ -1,7 +1,7 @@
-"""What is said of a table or a view: its name, whether clients get it, who reads it, and how.
+"""A table or a view for a page: its name, its status for clients, and how each client reads it.
 
-`open_at` opens a table for a page, `Statuses` finds out the statuses in a list of tables,
-`reading_report` has the snippets and the faults of each client.
+`open_at` opens a table, `Statuses` finds the statuses of tables in a list, `reading_report` has the
+snippets and the faults of each client.
 """
 
 import time
@@ -38,7 +38,7 @@ WINDOW = 120
 """How many snapshots of a table are shown at once."""
 CAPACITY = 20_000
 CPU_SECONDS = 0.15
-"""How long one page of tables may take; the others are found out when somebody looks again."""
+"""The CPU time that the statuses of a page may take; the next request finds the others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +47,13 @@ class Status:
 
     word: str
     """`served`; `partly`: columns are hidden; `refused`; `fails`: it cannot be read; `unknown`:
-    nobody has looked yet."""
+    not found yet."""
     reason: str = ""
     """Why it is refused or fails, and what to do about it."""
     hidden: dict[str, str] = field(default_factory=dict)
     """The reason by dotted name of a column."""
     defaults: dict[str, str] = field(default_factory=dict)
-    """Columns with a default that some clients do not read."""
+    """Columns with a default that some clients do not read, and what they read instead."""
     wrong: list[str] = field(default_factory=list)
     """Clients that are known to read wrong rows."""
     failing: list[str] = field(default_factory=list)
@@ -64,7 +64,7 @@ class Status:
 
     @property
     def worst(self) -> str:
-        """The worst consequence for the owner's clients, as of `doctor`'s findings; empty: not
+        """The worst consequence for the owner's clients, as in `doctor`'s findings; empty: not
         known yet."""
         if self.word == UNKNOWN.word:
             return ""
@@ -77,7 +77,7 @@ class Status:
 
     @property
     def others(self) -> dict[str, list[str]]:
-        """What clients that are not the owner's would do: their names by a sentence."""
+        """Sentences about the faults of clients that are not the owner's, with their names."""
         own = {*self.own_wrong, *self.own_failing}
         return others({WRONG: self.wrong, FAILS: self.failing}, own)
 
@@ -107,7 +107,7 @@ def status_of(table: OpenedTable) -> Status:
 
 
 def lost_clients(table: OpenedTable) -> list[str]:
-    """The clients that could not read all of a table if it showed columns of format version 3."""
+    """The clients that read all of a table, but could not if it had format version 3."""
     upgraded = table.with_version_3
     if upgraded is None:
         return []
@@ -118,7 +118,7 @@ def lost_clients(table: OpenedTable) -> list[str]:
 
 
 class Statuses:
-    """Finds statuses, and keeps each until its table changes."""
+    """Finds statuses, and caches each until its table changes."""
 
     def __init__(self, generator: Generator) -> None:
         self._generator = generator
@@ -126,7 +126,7 @@ class Statuses:
         self._lock = Lock()
 
     def read(self, subjects: Iterable[Subject], snapshot_id: int) -> list[Status]:
-        """The statuses at a snapshot; `UNKNOWN` for those that there is no time for."""
+        """The statuses at a snapshot; `UNKNOWN` where there was no time to find one."""
         started = time.thread_time()
         statuses = []
         for subject in subjects:
@@ -137,7 +137,7 @@ class Statuses:
         return statuses
 
     def _put(self, subject: Subject, status: Status) -> Status:
-        if status.word != "fails":  # the next attempt may find it well
+        if status.word != "fails":  # the next attempt may succeed
             with self._lock:
                 self._cached[_key(subject)] = status
                 if len(self._cached) > CAPACITY:
@@ -183,7 +183,7 @@ class TableRef:
     """A table by its name, at a snapshot."""
 
     namespace: str
-    """All levels, as people write them; so everywhere in reports."""
+    """All levels, as people write them; the same holds for all reports."""
     name: str
     snapshot_id: int | None = None
     """None: the newest."""
@@ -191,7 +191,7 @@ class TableRef:
 
 @dataclass(frozen=True, slots=True)
 class TableHead:
-    """What is said of a table on each of its pages."""
+    """What each page of a table shows of it."""
 
     namespace: str
     name: str
@@ -207,7 +207,7 @@ class TableHead:
 
 
 class Renamed(PolynyaError):
-    """At the snapshot the table has another name."""
+    """The table has another name at the snapshot."""
 
     status = 307
 
@@ -226,9 +226,9 @@ def open_at(
         limit: how many of its snapshots are read.
 
     Raises:
-        NoSuchTable: the lake has none of this name at the snapshot.
+        NoSuchTable: the lake has no such snapshot, or none of this name at it.
         Renamed: it has another name then.
-        Refused: the lake is not served.
+        Refused: the lake is not served, or the table's own row is broken.
     """
     lake = served_lake(con)
     shown = snapshot_of(con, lake, ref.snapshot_id)
@@ -260,7 +260,11 @@ def _is_dropped(con: Connection, table: Table) -> bool:
 
 
 def _missing(con: Connection, ref: TableRef, snapshot_id: int) -> PolynyaError:
-    """The error for a name without a table: it says when a table has the name, if one does."""
+    """The error for a name that no table has at a snapshot.
+
+    Renamed if a table that has the name at another snapshot exists; else NoSuchTable, which says
+    when the name began or ended.
+    """
     name = f"{ref.namespace}.{dotted(ref.name)}"
     had = [
         naming
@@ -283,11 +287,11 @@ def _missing(con: Connection, ref: TableRef, snapshot_id: int) -> PolynyaError:
 
 @dataclass(frozen=True, slots=True)
 class ClientReport:
-    """One client."""
+    """How one client reads a table, and its faults with it."""
 
     name: str
     version: str
-    """The one whose faults are known."""
+    """The version whose faults are known."""
     note: str
     blocks: tuple[Block, ...]
     """To copy in this order."""
@@ -306,7 +310,7 @@ class ReadingReport:
 
 
 def reading_report(table: OpenedTable, head: TableHead, place: Place) -> ReadingReport:
-    """How each client reads a table; no client, if they do not get it."""
+    """How each client reads a table; no clients if they do not get it."""
     faults = known_faults(table_facts(table)) if table.is_served else []
     own = own_clients(table.generator.config.files.clients)
     return ReadingReport(
@@ -328,7 +332,7 @@ def reading_report(table: OpenedTable, head: TableHead, place: Place) -> Reading
 
 
 def listed_snapshot(table: OpenedTable) -> int | None:
-    """The snapshot id by which clients of the newest state read the table as of its snapshot.
+    """The Iceberg snapshot in the newest metadata that has the table in this state.
 
     None: the table has another name now, or does not exist, or clients do not see the snapshot.
     """

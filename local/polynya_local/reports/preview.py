@@ -1,9 +1,9 @@
-"""The preview of a table at a snapshot: some rows, the files that were left, and both sides.
+"""The preview of a table at a snapshot: some rows, the files that a filter leaves, and two counts.
 
 `Answer` has the parts of a preview. A part is missing if it failed or took too long; a note says
 why. `planned` lets PyIceberg ask the catalog which files an Iceberg client reads for a filter.
-`IcebergDuckDB` and `NativeDuckDB` are the two sides: a client of the Iceberg endpoints, and native
-DuckLake.
+`IcebergDuckDB` and `NativeDuckDB` are the two sides that count: a client of the Iceberg endpoints,
+and native DuckLake.
 """
 
 import os
@@ -47,7 +47,7 @@ from .table_facts import table_facts
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a preview may take."""
+    """The limits of a preview."""
 
     rows: int = 100
     columns: int = 100
@@ -59,7 +59,7 @@ class Limits:
     """A larger file is refused, not cut."""
     download_bytes: int = 20_000_000
     compared_bytes: int = 512_000_000
-    """Data files that the filter left; rows of larger ones are not compared."""
+    """If the filter leaves more bytes of data files, the rows are not compared."""
     seconds: float = 8.0
     memory: str = "1GB"
     """DuckDB's `memory_limit`."""
@@ -67,7 +67,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A table at a snapshot, and which of its rows are wanted."""
+    """Some rows of a table at a snapshot."""
 
     namespace: Namespace
     table: str
@@ -82,7 +82,7 @@ class Question:
     """The column by which rows are sorted; empty: as the files have them."""
     is_descending: bool = False
     first: int = 0
-    """How many rows are on the pages before."""
+    """How many rows are on earlier pages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,7 @@ class Rows:
     """DuckDB's, as its Iceberg extension has them."""
     rows: tuple[tuple[Cell, ...], ...]
     has_more: bool
-    """Other rows pass the filter, too."""
+    """More rows pass the filter."""
     columns_left_out: int
 
 
@@ -141,28 +141,28 @@ class Planned:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """The reason why a question has no answer: a value of it is at fault."""
+    """Why a question has no answer: one of its values is wrong."""
 
     sentence: str
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The parts of an answer that came within the time."""
+    """The parts of an answer that arrived in time."""
 
     rows: Rows | None = None
     planned: Planned | None = None
     iceberg: Count | None = None
     native: Count | None = None
     native_skipping: Count | None = None
-    """What native DuckLake finds if it skips files by its own statistics, if that is not `native`:
-    then it skips some that it should read."""
+    """Native DuckLake's count when it skips files by its own statistics, if that differs from
+    `native`: it then skips files that it should read."""
     notes: dict[str, str] = field(default_factory=dict)
     """Why a part is missing, by its name."""
 
     @property
     def agree(self) -> bool | None:
-        """Whether DuckLake has the same rows; None: one of the two is not known."""
+        """Whether both sides have the same rows; None: one of the counts is missing."""
         if self.iceberg is None or self.native is None:
             return None
         return self.iceberg == self.native
@@ -170,7 +170,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class ColumnChoice:
-    """A column that a filter may have."""
+    """A column that a filter may use."""
 
     name: str
     type: str
@@ -179,10 +179,10 @@ class ColumnChoice:
     written: str
     """How a value of it is written."""
     least: str | None
-    """The least value, as DuckLake's statistics of the table have it; None: they have none."""
+    """The least value in DuckLake's statistics of the table; None: they have none."""
     greatest: str | None
     may_be_null: bool | None
-    """Whether a row may have had NULL, according to them; None: they do not say."""
+    """Whether a row may have had NULL, according to the statistics; None: they do not tell."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,14 +195,14 @@ class PreviewReport:
     sort: str
     is_descending: bool
     first: int
-    """How many rows are on the pages before."""
+    """How many rows are on earlier pages."""
     files: int
     """Data files of the snapshot, before the filter."""
     bytes: int
     inlined_rows: int
     """In the catalog's database, in no file."""
     is_mirror: bool
-    """Native DuckLake read the mirror of a file's catalog."""
+    """Native DuckLake read a mirror of the catalog in PostgreSQL, not the catalog itself."""
     answer: Answer
     agree: bool | None
     """Whether native DuckLake has the same rows; None: not known."""
@@ -223,7 +223,7 @@ class Lines:
 
 @dataclass(frozen=True, slots=True)
 class Preparation:
-    """A question that is understood, before anything is read."""
+    """A valid question, before any rows are read."""
 
     head: TableHead
     question: Question
@@ -254,7 +254,7 @@ def preparation(table: OpenedTable, head: TableHead, lines: Lines) -> Preparatio
     """The question that a form asks of a table at a snapshot; None: clients do not get the table.
 
     Raises:
-        BadRequest: the filter cannot be understood; with a sentence.
+        BadRequest: the filter or the sort is not valid; with a sentence.
     """
     if not table.is_served:
         return None
@@ -272,7 +272,7 @@ def preparation(table: OpenedTable, head: TableHead, lines: Lines) -> Preparatio
         first=lines.first,
     )
     ids = {column.name: column.column_id for column in facts.shown if not column.parents}
-    # The statistics of a column that became wider are those of its new rows alone.
+    # After a column got a wider type, its statistics cover only new rows.
     wider = {c.column_id for c in facts.columns if c.is_past and c.column_id in ids.values()}
     begins = dict[int, int]()
     for fact in facts.columns:
@@ -300,7 +300,8 @@ if TYPE_CHECKING:
     from pyiceberg.expressions import BooleanExpression
 
 MODES = ("server", "client")
-"""The catalog finds the files in one statement, unless the table needs manifests."""
+"""PyIceberg's modes in the order of attempts: the catalog plans in one statement, or, if the table
+needs manifests, PyIceberg reads these."""
 
 
 def planned(
@@ -316,7 +317,7 @@ def planned(
         values: of the conditions, in Python's types; None for a condition without a value.
 
     Raises:
-        Exception: PyIceberg's, also for values that it does not know.
+        Exception: any of PyIceberg's, for example for a value that it does not support.
     """
     from pyiceberg.catalog import load_catalog
 
@@ -370,7 +371,7 @@ def _expression(conditions: tuple[Condition, ...], values: list[Any]) -> "Boolea
 
 @dataclass(frozen=True, slots=True)
 class Endpoints:
-    """Where both sides are."""
+    """The addresses of both sides."""
 
     catalog_uri: str
     warehouse: str
@@ -382,8 +383,8 @@ class Endpoints:
     data: AwsSettings
     """Where the data is, for native DuckLake."""
     token: str = field(default="", repr=False)
-    """As whom the catalog is asked, which then gives keys for S3 with each table; empty: as nobody,
-    and S3 takes any."""
+    """The caller's token for the catalog, which then gives keys for S3 with each table; empty: the
+    catalog needs none, and S3 accepts any keys."""
 
     def pinned(self, snapshot_id: int) -> str:
         """The warehouse as of a snapshot of DuckLake."""
@@ -395,7 +396,7 @@ class TimeIsOver(Exception):
 
 
 class NoName(Exception):
-    """DuckDB has no name for the table; the message says why."""
+    """DuckDB cannot name the table; the message says why."""
 
 
 AUTHORITY = "SSL_CERT_FILE"
@@ -425,14 +426,14 @@ class IcebergDuckDB:
         """Attach the catalog as of the snapshot; yields what follows FROM.
 
         Args:
-            name: by which it is attached.
+            name: the one under which it is attached.
 
         Raises:
             NoName: DuckDB could read another table instead.
         """
         has_dots = any("." in level for level in table.namespace)
         if has_dots and len(table.namespace) > 1:
-            raise NoName("DuckDB takes a dot in the name of a namespace for one between two levels")
+            raise NoName("DuckDB takes a dot in a level of a namespace for a dot between levels")
         attach(self.con, self.endpoints, table.snapshot, name)
         try:
             if has_dots:
@@ -460,15 +461,15 @@ class NativeDuckDB:
 
 
 def limit_memory(con: DuckDBPyConnection, memory: str) -> None:
-    """Limit the memory of all later statements."""
+    """Limit the memory of all later statements, which write no temporary files."""
     con.execute(f"SET memory_limit = {literal(memory)}")
-    # What does not fit into memory is too much for a preview.
+    # What does not fit into memory is too large for a preview.
     con.execute("SET max_temp_directory_size = '0B'")
 
 
 @contextmanager
 def interrupt_after(con: DuckDBPyConnection, seconds: float) -> Iterator[None]:
-    """Interrupt what the block does with a connection, if it takes longer.
+    """Interrupt what the block does with a connection if it takes longer.
 
     Raises:
         TimeIsOver: it was interrupted.

@@ -1,7 +1,7 @@
 """SQL of DuckDB for one side of a preview: its names are quoted, its values are parameters.
 
-A filter is conditions that a visitor chose, joined by AND; never SQL of the visitor. It means the
-same for every client: NULL meets no comparison, and neither does NaN.
+A filter is a list of conditions, joined by AND; it is never a visitor's own SQL. It means the same
+for every client: neither NULL nor NaN satisfies a comparison.
 """
 
 import re
@@ -25,10 +25,10 @@ UNARY = {"is null": "IS NULL", "is not null": "IS NOT NULL"}
 ORDER = {"=": "=", "≠": "<>", "<": "<", "≤": "<=", ">": ">", "≥": ">="}
 PREFIX = "starts with"
 OPERATORS = (*ORDER, PREFIX, *UNARY)
-"""The closed list, in the order of a form."""
+"""All operators, in the order in which a form lists them."""
 
 ALIASES = {"!=": "≠", "<>": "≠", "<=": "≤", ">=": "≥", "==": "="}
-"""Other spellings, for those who type an address."""
+"""Other spellings, for visitors who type a URL."""
 
 INTEGER = re.compile(r"\s*[+-]?[0-9]{1,40}\s*")
 HEX = re.compile(r"(?:[0-9A-Fa-f]{2})*")
@@ -68,7 +68,7 @@ def parse(
         hidden: why clients do not see the others.
 
     Raises:
-        BadRequest: a line cannot be understood; with a sentence.
+        BadRequest: a line is not valid; with a sentence.
     """
     if not len(columns) == len(operators) == len(values):
         raise BadRequest(
@@ -81,7 +81,7 @@ def parse(
 
 
 def operators_of(type_: str) -> tuple[str, ...]:
-    """The operators that a column of this type of DuckLake's may have."""
+    """The operators for columns of a type of DuckLake."""
     if equivalent(type_) is None:
         return tuple(UNARY)
     compared = ("=", "≠") if type_ in EQUALITY_ONLY else tuple(ORDER)
@@ -90,7 +90,7 @@ def operators_of(type_: str) -> tuple[str, ...]:
 
 
 def sorted_by(column: str, types: Mapping[str, str]) -> str:
-    """The column of a sort, which may be none.
+    """The column of a sort, which may be empty.
 
     Raises:
         BadRequest: rows cannot be sorted by it.
@@ -119,7 +119,7 @@ TIMESTAMPS = "2026-11-20 14:30:00"
 
 
 def written(type_: str) -> str:
-    """How a value of a type of DuckLake's is written in a filter."""
+    """How a value of a type of DuckLake is written in a filter."""
     if equivalent(type_) is None or type_ in NESTED:
         return "no value: only is null, is not null"
     if type_.startswith("decimal"):
@@ -139,7 +139,8 @@ def _condition(
         raise BadRequest(f"there is no column {name} at this snapshot")
     if operator not in OPERATORS:
         raise BadRequest(
-            f"{shortened(operator)} is no operator of a filter; there are {', '.join(OPERATORS)}"
+            f"{shortened(operator)} is not an operator of a filter; these are: "
+            f"{', '.join(OPERATORS)}"
         )
     type_ = types[column]
     if operator not in operators_of(type_):
@@ -151,7 +152,8 @@ def _condition(
         return Condition(column, type_, operator, None)
     if len(value) > LONGEST_VALUE:
         raise BadRequest(
-            f"the value for {name} has {len(value):,} characters; at most {LONGEST_VALUE:,} fit"
+            f"the value for {name} has {len(value):,} characters; at most {LONGEST_VALUE:,} are "
+            "allowed"
         )
     if (reason := _unfit(type_, value)) is not None:
         raise BadRequest(f"the column {name} is a {type_}: {shortened(value)} {reason}")
@@ -159,20 +161,20 @@ def _condition(
 
 
 def _unfit(type_: str, value: str) -> str | None:
-    """Why a value is none of this type; None: it may be one, which DuckDB decides."""
+    """Why a value is not of this type; None: it may be, and DuckDB decides."""
     if "\x00" in value:
         return "has a character 0, which no text of PostgreSQL can have"
     if type_ in INTEGERS and not INTEGER.fullmatch(value):
-        return "is no whole number"
+        return "is not a whole number"
     if type_ == "blob" and not HEX.fullmatch(value):
         return "is not an even number of hexadecimal digits"
     if type_ in FLOATS and value.strip().lower().lstrip("+-") == "nan":
-        return "is not equal to anything, also not to itself"
+        return "is not equal to anything, not even to itself"
     return None
 
 
 def shortened(text: str, length: int = 80) -> str:
-    """A text of a visitor, for a message."""
+    """The beginning of a visitor's text, for a message."""
     return text if len(text) <= length else f"{text[:length]}…"
 
 
@@ -188,7 +190,7 @@ class Cell:
 
 VALUES = {"blob": "from_hex({value})", "json": "CAST({value} AS VARCHAR)"}
 COLUMNS = {"json": "CAST({name} AS VARCHAR)"}
-"""What a column of this type is compared as, if not as itself."""
+"""The expression that takes the place of a column of this type in comparisons."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +211,7 @@ NESTED = frozenset(("struct", "list", "map"))
 
 
 class DifferentColumns(Exception):
-    """Both sides have different columns; the message says which."""
+    """The columns cannot be compared; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,7 +235,7 @@ def where(
 
     Args:
         columns: of the table that is read.
-        native: DuckLake's types, in which values are understood.
+        native: DuckLake's types, as which values are parsed.
     """
     words, parameters = ["true"], []
     for condition in conditions:
@@ -251,13 +253,13 @@ def where(
         compared = COLUMNS.get(condition.type, "{name}").format(name=name)
         words.append(f"{compared} {ORDER[condition.operator]} {value}")
         if condition.type in FLOATS:
-            # DuckDB and Iceberg have different places for NaN in the order of numbers.
+            # DuckDB and Iceberg sort NaN differently.
             words.append(f"NOT isnan({name})")
     return " AND ".join(words), parameters
 
 
 def value_of(condition: Condition, native: str) -> str:
-    """A parameter in DuckLake's type."""
+    """The expression for a parameter in DuckLake's type."""
     return VALUES.get(condition.type, "CAST({value} AS {native})").format(value="?", native=native)
 
 
@@ -268,11 +270,11 @@ PYTHON = {
     "timestamptz": "SELECT CASE WHEN isfinite({value}) THEN CAST({value} AT TIME ZONE 'UTC' AS "
     "TIMESTAMP) END",
 }
-"""The statement that gives a value in Python's types, by DuckLake's; NULL if it is infinite."""
+"""The statement that reads a value as a Python type, by DuckLake's; NULL if it is infinite."""
 
 
 def python_value(condition: Condition, native: str) -> str:
-    """A statement with the value of a condition as its parameters."""
+    """A statement that returns the value of a condition, with that value as its parameters."""
     return PYTHON.get(condition.type, "SELECT {value}").format(value=value_of(condition, native))
 
 
@@ -282,7 +284,7 @@ def cells(names: Iterable[str], columns: Columns, characters: int) -> str:
 
 
 def cell(name: str, type_: DuckDBPyType, characters: int) -> str:
-    """The two columns of one; `name` is as SQL has it."""
+    """The two columns for one; `name` is an expression of SQL."""
     shown = BINARY if str(type_) == "BLOB" else NESTED_TEXT if type_.id in NESTED else PLAIN_TEXT
     limit = characters // shown.digits
     begin, length = shown.text.format(name, limit=limit), shown.length.format(name)
@@ -295,7 +297,7 @@ def row_of(values: Sequence[Any]) -> tuple[Cell, ...]:
 
 
 def ordered(sort: str, *, is_descending: bool) -> str:
-    """The ORDER BY clause of a sort; rows of the same value are as the files have them."""
+    """The ORDER BY clause of a sort; rows with the same value are in the order of the files."""
     if not sort:
         return ""
     direction = "DESC" if is_descending else "ASC"

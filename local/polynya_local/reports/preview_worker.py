@@ -1,9 +1,7 @@
-"""The process that reads a preview, because DuckDB's Iceberg extension can abort.
+"""The process that reads previews, because DuckDB's Iceberg extension can abort a process.
 
-It answers one question after the other, each in parts, so that what is done is not lost if the time
-is over.
-
-`PreviewReader` asks the process, and ends it if it does not answer in time.
+It answers one question after the other, each in parts, so that finished parts are not lost when the
+time is over. `PreviewReader` asks the process, and ends it if it does not answer in time.
 """
 
 import os
@@ -88,7 +86,7 @@ BLANKS: dict[type, Callable[[], AnyAnswer]] = {
     SqlDownload: DownloadAnswer,
     SqlQuestion: SqlAnswer,
 }
-"""The answer without its parts, by the question."""
+"""The type of the answer, by the type of the question."""
 PARTS: dict[type, tuple[str, ...]] = {
     Answer: ("rows", "planned", "iceberg", "native"),
     ChangesAnswer: ("counts", "rows", "feed", "entries"),
@@ -97,16 +95,16 @@ PARTS: dict[type, tuple[str, ...]] = {
     SqlAnswer: ("rows",),
 }
 MOST_BYTES = 4 << 30
-"""The memory of the process, beside what threads reserve for each core."""
+"""The most memory of the process, besides `BYTES_OF_THREAD` for each core."""
 BYTES_OF_THREAD = 64 << 20
 MOST_BYTES_OF_FILE = 256 << 20
-"""What a download may take on disk before it is found to be too large."""
+"""The largest file that the process may write: a download is checked only when it is whole."""
 SUGGESTION = " Did you mean "
-"""How DuckDB begins to name tables that are there, if one is not."""
+"""Where DuckDB's error about a missing table begins to name existing ones."""
 STARTED, END, FAILED = "started", "end", "failed"
 Part = tuple[str, Any]
 IN_EACH_FILE = "({}) OR random() < 0"
-"""A condition for which DuckDB cannot skip a file by its statistics."""
+"""A condition that keeps DuckDB from skipping files by their statistics."""
 EXPIRED = "snapshots in between have expired, and the change feed lacks what they did"
 WITHOUT_STATISTICS = "'statistics_propagation,compressed_materialization'"
 """DuckDB's optimizers that rely on the statistics of a column."""
@@ -114,7 +112,7 @@ WITHOUT_STATISTICS = "'statistics_propagation,compressed_materialization'"
 
 def run(pipe: Connection, endpoints: Endpoints) -> None:
     """Answer questions until the pipe is closed: STARTED, each part, then END; or FAILED."""
-    # DuckDB's own limit leaves out what some functions take for one value.
+    # DuckDB's own limit does not cover what some functions allocate for one value.
     most = MOST_BYTES + (os.cpu_count() or 1) * BYTES_OF_THREAD
     resource.setrlimit(resource.RLIMIT_DATA, (most, most))
     resource.setrlimit(resource.RLIMIT_FSIZE, (MOST_BYTES_OF_FILE, MOST_BYTES_OF_FILE))
@@ -137,7 +135,7 @@ def run(pipe: Connection, endpoints: Endpoints) -> None:
 
 
 def sentence_of(error: Exception, endpoints: Endpoints) -> str:
-    """An error for the visitor, without what may hold a password."""
+    """A sentence for the visitor about an error, without passwords."""
     if isinstance(error, TimeIsOver):
         return "it took too long, and was stopped"
     if isinstance(error, (DifferentColumns, NoName, NoSelect, TooLarge)):
@@ -145,7 +143,7 @@ def sentence_of(error: Exception, endpoints: Endpoints) -> str:
     if isinstance(error, duckdb.OutOfMemoryException):
         return "it needs more memory than a preview may have"
     words = f"{type(error).__name__}: {redacted(error, secrets_of(endpoints.database))}"
-    # Native DuckLake knows names of tables that a caller may not see.
+    # Native DuckLake may name tables that a caller may not see.
     return words.partition(SUGGESTION)[0] if endpoints.token else words
 
 
@@ -154,7 +152,7 @@ class TooLarge(Exception):
 
 
 class Reader:
-    """Both DuckDBs."""
+    """Answers questions with both DuckDBs."""
 
     def __init__(self, endpoints: Endpoints) -> None:
         self._endpoints, self._limits = endpoints, Limits()
@@ -162,10 +160,10 @@ class Reader:
         self._deadline = 0.0
 
     def answer(self, question: AnyQuestion, limits: Limits, token: str = "") -> Iterator[Part]:
-        """The parts of the answer, those that a visitor wants most first.
+        """Yield the parts of the answer, the most wanted ones first.
 
         Args:
-            token: of the caller as whom the Iceberg endpoints are asked; empty: they ask for none.
+            token: the caller's, for the Iceberg endpoints; empty: they need none.
         """
         self._limits = limits
         self._endpoints = self._iceberg.endpoints = replace(self._endpoints, token=token)
@@ -222,7 +220,7 @@ class Reader:
             yield self._part("body", self._file, download, iceberg, native)
 
     def _file(self, download: Download, iceberg: Side, native: Side) -> bytes:
-        """The rows as a file, whole.
+        """All rows of a question as the bytes of one file.
 
         Raises:
             TooLarge: there are more rows, or bytes, than a download may have.
@@ -347,7 +345,7 @@ class Reader:
                 iceberg = after, before
             except Exception as error:
                 iceberg = sentence_of(error, self._endpoints)
-            # The statistics of a column that became wider are those of its new rows alone.
+            # After a column got a wider type, its statistics cover only new rows.
             con.execute(f"SET disabled_optimizers = {WITHOUT_STATISTICS}")
             stack.callback(con.execute, "RESET disabled_optimizers")
             yield from changed_rows.parts(question, readers, self._part, native, iceberg)
@@ -370,7 +368,7 @@ class Reader:
             yield "native_skipping", count
 
     def _part(self, name: str, work: Callable[..., Any], *about: Any) -> Part:
-        """The name of a part, and its value, or as text why it is missing."""
+        """The name of a part, with its value or with the reason why it is missing."""
         try:
             return name, work(*about)
         except Exception as error:
@@ -383,7 +381,7 @@ class Reader:
     def _values(self, question: Question, native: Side) -> tuple[list[Any], Refusal | None]:
         """The values of the conditions in Python's types, or why a value is not of its type.
 
-        None: the condition has no value, or an infinite one.
+        A value is None if the condition has none, or an infinite one.
         """
         values: list[Any] = []
         for condition in question.conditions:
@@ -422,8 +420,8 @@ class Reader:
         """Rows as they are shown.
 
         Args:
-            fetched: two columns for each that is shown, as `cells` selects them, and a row more
-                than are shown, if there is one.
+            fetched: two columns for each that is shown, as `cells` selects them; with one row more
+                than is shown, if there are more.
             types: of the columns that are shown.
         """
         rows = [row_of(row) for row in fetched[: self._limits.rows]]
@@ -476,7 +474,7 @@ class Reader:
 
 def _no_such_value(condition: Condition, type_: str) -> str:
     column, value = shortened(condition.column), shortened(condition.value or "")
-    return f"the column {column} is a {type_}: {value} is none"
+    return f"the column {column} is a {type_}: {value} is not one"
 
 
 def _is_exact(condition: Condition, value: Any) -> bool:
@@ -490,7 +488,7 @@ def _is_exact(condition: Condition, value: Any) -> bool:
 
 
 def _fitting(rows: list[tuple[Cell, ...]], limit: int) -> int:
-    """How many of the rows have at most so many bytes of text; at least one."""
+    """How many of the first rows have at most `limit` bytes of text together; at least one."""
     total = 0
     for number, row in enumerate(rows):
         total += sum(len((cell.text or "").encode("utf-8", "replace")) for cell in row)
@@ -500,16 +498,16 @@ def _fitting(rows: list[tuple[Cell, ...]], limit: int) -> int:
 
 
 START_SECONDS = 60.0
-"""For the start of the process, which takes one on an idle machine."""
+"""The time for the process to start, which takes a second on an idle machine."""
 GRACE_SECONDS = 3.0
-"""For DuckDB to stop after an interrupt."""
+"""The time for DuckDB to stop after an interrupt."""
 
 STOPPED = "it was stopped"
 NOT_IN_TIME = "it took too long, and was stopped"
 
 
 class PreviewReader:
-    """One process at most; questions queue."""
+    """Asks the process, of which there is at most one; questions wait for each other."""
 
     def __init__(
         self,
@@ -524,7 +522,7 @@ class PreviewReader:
         """
         self.endpoints, self._new_token = endpoints, new_token
         self.limits = limits or Limits()
-        """What the next question may take."""
+        """The limits of the next question."""
         self._lock = Lock()
         self._process: BaseProcess | None = None
         self._is_closed = False
@@ -547,10 +545,10 @@ class PreviewReader:
     def answer(self, question: SqlQuestion) -> SqlAnswer: ...
 
     def answer(self, question: AnyQuestion) -> AnyAnswer:
-        """Answer a question with the parts that come within the time.
+        """Answer a question with the parts that arrive in time.
 
         Raises:
-            BadRequest: a value of the filter is none of its column's type.
+            BadRequest: a value of the filter is not of its column's type.
         """
         with self._lock:
             if self._is_closed:
@@ -564,7 +562,7 @@ class PreviewReader:
                 return _noted(_blank(question), STOPPED if question == self._stopped else reason)
 
     def stop(self, question: AnyQuestion) -> None:
-        """End the process, if this question is under way."""
+        """End the process if this is the last question that it got."""
         if question == self.under_way:
             self._stopped = question
             self._kill()
@@ -577,7 +575,7 @@ class PreviewReader:
             self._end()
 
     def _kill(self) -> None:
-        # It is starting, or has ended already.
+        # The process may end or be closed at the same time.
         with suppress(AttributeError, ValueError):
             if self._process is not None:
                 self._process.kill()
@@ -591,7 +589,7 @@ class PreviewReader:
         answer, name = _blank(question), ""
         while name != END:
             if not self._pipe.poll(max(0.0, deadline - time.monotonic())):
-                # Some statements only end with their process.
+                # Some statements end only with their process.
                 self._end()
                 return _noted(answer, NOT_IN_TIME)
             name, part = self._pipe.recv()

@@ -1,7 +1,7 @@
 """The profile of a table's columns: what DuckLake's statistics say, and what all rows say.
 
-Statistics cost nothing, but may be wider than the rows, because DuckLake never narrows them. What a
-visitor asks for is read in two scans: the first has the bounds that the second counts between.
+Statistics cost nothing, but may be wider than the rows, because DuckLake never narrows them. On
+request all rows are read in two scans: the first finds the bounds between which the second counts.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -17,9 +17,9 @@ from .preview_sql import NESTED, Side
 
 BINS = 24
 MOST_VALUES = 12
-"""Different values that are listed, each with its rows, instead of bins."""
+"""The values of a column are listed with their rows if there are at most this many."""
 MOST_COUNTED = 10_000
-"""Different values, about, that the second scan counts."""
+"""The second scan counts the distinct values if the first one estimates at most this many."""
 LONGEST_TEXT = 60
 PLAIN = ("BOOLEAN", "VARCHAR", "UUID", "ENUM")
 """Types whose values have an order, but no distance."""
@@ -28,7 +28,7 @@ UNORDERED = ("BLOB", "BIT", "JSON", "VARIANT", "GEOMETRY")
 
 @dataclass(frozen=True, slots=True)
 class ProfileQuestion:
-    """Whose rows are read."""
+    """A question, all of whose rows are read."""
 
     question: Question
 
@@ -52,19 +52,20 @@ class ColumnProfile:
     distinct: int
     """How many different values there are."""
     is_estimated: bool
-    """A HyperLogLog has estimated `distinct`: they were too many to count."""
+    """`distinct` is an estimate by a HyperLogLog, because there are too many values to count."""
     least: str | None
     greatest: str | None
     bins: tuple[int, ...] = ()
-    """The rows in parts of the same width, from the least to the greatest value; infinite ones and
-    NaN are left out. Empty: the values have no distance, or are the same."""
+    """The numbers of rows in intervals of equal width from the least to the greatest value, without
+    infinite ones and NaN. Empty: the values have no distance, or are all the same."""
     values: tuple[ValueCount, ...] = ()
-    """All values with their rows, the most frequent ones first, if they are few."""
+    """All values with their rows, the most frequent ones first, if they are few and have an order
+    but no distance."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProfileAnswer:
-    """What came within the time."""
+    """The parts that arrived in time."""
 
     rows: int | None = None
     columns: tuple[ColumnProfile, ...] | None = None
@@ -81,14 +82,14 @@ class ProfileReport:
     """With the bounds in DuckLake's statistics."""
     limits: Limits
     answer: ProfileAnswer | None = None
-    """None: nobody has asked for it, or it is not there yet."""
+    """None: it was not requested, or is not there yet."""
 
 
 RunQuery = Callable[[str, list[Any]], list[tuple[Any, ...]]]
 
 
 def profile(table: Side, names: Sequence[str], run: RunQuery) -> tuple[int, list[ColumnProfile]]:
-    """The rows of a table, and the profile of these columns."""
+    """The number of rows of a table, and the profiles of these columns."""
     types = [table.columns[name] for name in names]
     sums = [part for pair in zip(names, types, strict=True) for part in _sums(*pair)]
     [(rows, *values)] = run(f"SELECT {', '.join(['count(*)', *sums])} FROM {table.source}", [])

@@ -16,9 +16,9 @@ class Index(NamedTuple):
     table: str
     columns: str
     lack: str
-    """What it costs not to have it."""
+    """What its absence costs, for a message."""
     instead: tuple[tuple[str, ...], ...] = ()
-    """Columns with which another index begins that does the same."""
+    """The first columns of other indexes that serve as well."""
 
 
 RANGES = (
@@ -63,8 +63,8 @@ FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
 WHERE n.nspname = :schema AND c.relkind IN ('r', 'p', 'v', 'm', 'f')
   AND c.relname LIKE 'ducklake\_%' ORDER BY 1"""
 
-# The owners of the tables that exist will also create the next ones. A grant to PUBLIC has the
-# grantee 0, which is no role.
+# The owners of existing tables will also create the next ones. A grant to PUBLIC has the grantee 0,
+# which is not a role.
 WRITERS = r"""
 SELECT DISTINCT pg_get_userbyid(c.relowner)::text
 FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
@@ -102,13 +102,13 @@ class Rights:
     writable: list[str]
     """Tables that the role may write to."""
     writers: list[str]
-    """Owners of tables whose next tables the role may not read."""
+    """Owners of tables whose future tables the role may not read."""
     unindexed: dict[Index, int]
     """Indexes that are missing, and the sizes of their tables in bytes."""
     is_subscriber: bool
     """Logical replication writes the catalog."""
     unreplicated: list[str]
-    """The tables of a subscriber that it does not write."""
+    """The tables that it does not write, although it writes others."""
 
 
 def rights(con: Connection, schema: str) -> Rights | None:
@@ -139,10 +139,10 @@ def rights(con: Connection, schema: str) -> Rights | None:
 
 
 def _serves(index: Index, table: str, columns: list[str], definition: str) -> bool:
-    """Whether an index that exists does what one of `NEEDED` does."""
+    """Whether an existing index serves as well as one of `NEEDED`."""
     if table != index.table:
         return False
-    # By the definition: the collation of an index of values matters.
+    # The definition, because the collation of an index on values matters.
     return definition.endswith(index.columns) or any(
         tuple(columns[: len(first)]) == first for first in index.instead
     )

@@ -1,8 +1,8 @@
 """How many rows of a table are live at a snapshot: exactly, or not at all.
 
-The catalog counts the rows of a file, and the deletes on it, as they are at the end of its history
-(`queries.uncertain_files`). Where that is not what a past snapshot shows, the
-delete file, or one column of the data file, says from when to when each row lives.
+The catalog counts the rows of a file, and the deletes on it, as of the end of its history
+(`queries.uncertain_files`). Where a past snapshot has others, the delete file, or one column of the
+data file, tells from when to when each row exists.
 """
 
 from bisect import bisect_right
@@ -31,11 +31,11 @@ from ..queries.uncertain_files import (
 )
 
 MOST_FILES = 32
-"""The files of a table that are read to count its rows; a visitor waits for them."""
+"""The most files of a table that are read to count its rows, because a visitor waits for them."""
 MOST_BYTES = 8_000_000
-"""The largest delete file, or merged data file, of which a column is read."""
+"""The largest delete file that is read."""
 MOST_ROWS = 1_000_000
-"""Rows and deletes of all these files."""
+"""The most rows and deletes of all these files together."""
 MOST_HISTORIES = 1000
 """How many files' rows and deletes are kept in memory."""
 READERS = {"parquet": dated_positions, "puffin": dated_vectors}
@@ -46,7 +46,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """What a table has at a snapshot; None: only its files say, and they were not read."""
+    """What a table has at a snapshot; None: only its files tell, and they were not read."""
 
     rows: int | None
     """Live ones."""
@@ -69,7 +69,7 @@ class FileRows:
 
 @dataclass(frozen=True, slots=True)
 class FileHistory:
-    """When the rows of a data file began and ended; both ascend."""
+    """The snapshots at which rows of a data file began and ended; both ascend."""
 
     births: Sequence[int]
     """Empty: all rows are there at every snapshot that shows the file."""
@@ -83,7 +83,7 @@ class FileHistory:
 
 
 class FileHistories:
-    """Caches what was read from files: a file never changes, nor does its name."""
+    """Caches what was read from files, which never change under their names."""
 
     def __init__(self, reader: ObjectReader) -> None:
         self._reader = reader
@@ -143,9 +143,9 @@ class RowCounts:
         )
 
     def files(self, snapshot_id: int, ids: Sequence[int]) -> dict[int, FileRows | None]:
-        """The rows of those files whose rows the catalog does not know.
+        """The rows of those files whose rows the catalog does not have.
 
-        None: this process does not know them either.
+        None: they were not read from the files either.
         """
         uncertain = self._uncertain_at(snapshot_id)
         if uncertain is None:
@@ -153,7 +153,7 @@ class RowCounts:
         return {id_: self._file_rows(id_, snapshot_id) for id_ in uncertain.intersection(ids)}
 
     def is_certain(self, snapshot_id: int) -> bool:
-        """Whether the catalog knows the rows of all files at a snapshot."""
+        """Whether the catalog has the rows of all files at a snapshot."""
         return self._uncertain_at(snapshot_id) == set()
 
     def _data_rows(self, snapshot_id: int, state: State) -> FileRows | None:
@@ -171,7 +171,7 @@ class RowCounts:
         return FileRows(rows, deleted)
 
     def _uncertain_at(self, snapshot_id: int) -> set[int] | None:
-        """The files whose rows the catalog does not know; None: too many to name them."""
+        """The files whose rows the catalog does not have; None: too many to name them."""
         ranges = [range_ for range_ in self._ranges if range_.is_at(snapshot_id)]
         if any(range_.files > len(range_.data_file_ids) for range_ in ranges):
             return None
@@ -234,7 +234,7 @@ class RowCounts:
         return _group_by_file(query.run(self._con), lambda delete: delete.data_file_id)
 
     def _read(self, id_: int) -> FileHistory | None:
-        """What the data file and its delete files say; None: they are too large, or not there."""
+        """What the data file and its delete files say; None: they are too large, or unreadable."""
         file = self._files.get(id_)
         if file is None or self._is_too_large(file):
             return None

@@ -30,7 +30,7 @@ class _Seen:
     ends: list[End]
     objects: list[int]
     touched: dict[int, bool]
-    """The snapshots that touched something visible, and whether nothing else."""
+    """The snapshots that touched something visible; true: they touched nothing else."""
     parameters: dict[str, Any]
 
     @property
@@ -49,7 +49,7 @@ class Sight:
         self._lock = Lock()
 
     def limited(self, con: Connection) -> Connection:
-        """The connection as the caller sees the lake through it, for its transaction."""
+        """A connection that has only what the caller sees of the lake, for its transaction."""
         if self._rights.all_tables:
             return con
         now = ends().run(con)
@@ -65,7 +65,7 @@ class Sight:
         names, schemas = namings().run(con), schema_namings().run(con)
         objects = sorted(_visible(names, self._rights))
         parameters = self._parameters(objects, names, schemas)
-        # What older snapshots have touched does not change, if the same objects are visible.
+        # What older snapshots touched stays the same as long as the same objects are visible.
         since, touched = -1, dict[int, bool]()
         if last is not None and last.objects == objects:
             since, touched = last.newest, dict(last.touched)
@@ -85,7 +85,7 @@ class Sight:
     def _parameters(
         self, objects: Sequence[int], names: list[Naming], schemas: list[SchemaNaming]
     ) -> dict[str, Any]:
-        """Those of `QUERIES` for what is visible, without the snapshots."""
+        """The parameters of `QUERIES` for what is visible, without the snapshots."""
         ids = set(objects)
         own = [naming for naming in names if naming.object_id in ids]
         visible = _with_parents(schemas, {naming.schema_id for naming in own}, self._rights)
@@ -108,9 +108,9 @@ class Sight:
 
 
 def _visible(namings: Iterable[Naming], rights: Rights) -> set[int]:
-    """The ids of the tables and views that may be read by their newest names.
+    """The ids of the tables and views that the caller may read under their newest names.
 
-    Without tables of which the policy hides columns: all reports would have to know of them.
+    Tables with columns that the policy hides are left out: no report hides single columns.
     """
     namings = [*namings]
     newest = {(naming.kind, naming.object_id): naming for naming in namings}
@@ -121,12 +121,12 @@ def _visible(namings: Iterable[Naming], rights: Rights) -> set[int]:
         may_read = levels is not None and rights.may_read_table(levels[:-1], levels[-1])
         may_read = may_read and (naming.kind, naming.object_id) not in hiding
         (visible if may_read else hidden).add(naming.object_id)
-    # Ids are the catalog's claims: a table and a view may have the same.
+    # The catalog may give a table and a view the same id.
     return visible - hidden
 
 
 def _hides_columns(naming: Naming, rights: Rights) -> bool:
-    """Whether the policy hides columns of a table of this name, or that is not known."""
+    """Whether the policy hides columns of a table of this name; true if the name is not known."""
     if naming.kind != "table" or not rights.hidden:
         return False
     levels = naming.levels
@@ -136,7 +136,11 @@ def _hides_columns(naming: Naming, rights: Rights) -> bool:
 def _with_parents(
     schemas: Iterable[SchemaNaming], having_seen: set[int], rights: Rights
 ) -> set[int]:
-    """The ids of the schemas that the caller sees: as `AuthorizedLake.schemas`."""
+    """The ids of the schemas that the caller sees, with their parents; as `AuthorizedLake.schemas`.
+
+    Args:
+        having_seen: the ids of the schemas of visible tables and views.
+    """
     names = {schema.schema_id: schema.levels for schema in schemas if schema.levels}
     visible = {
         levels

@@ -2,11 +2,10 @@
 
 A `Place` says where a client finds a table, and at which snapshot it reads. In the texts `$name`
 stands for a value as the language of the snippet writes it, quotes included. `connect` parts come
-first; `read` parts go on from them. docs/clients/ shows the same texts: a test
-compares them.
+first, and `read` parts continue them. docs/clients/ shows the same texts: a test compares them.
 
-The functions between quote texts and names in the language of a snippet, whatever these contain,
-and write the statement that reads a table in the SQL of each client.
+The functions in between quote any text or name in the language of a snippet, and write the
+statement that reads a table in the SQL of each client.
 """
 
 import json
@@ -126,7 +125,7 @@ DATAFUSION_READ = """\
 from datafusion import SessionContext
 
 table = catalog.load_table(($identifier))  # with PyIceberg, as above
-# Rust does not take the objects of PyIceberg that are among them.
+# DataFusion accepts only texts, and some values of PyIceberg are other objects.
 properties = {k: v for k, v in table.io.properties.items() if isinstance(v, str)}
 table.io.properties = {**properties, "s3.path-style-access": "true"}
 context = SessionContext()
@@ -217,7 +216,7 @@ def clickhouse_literal(text: str) -> str:
 
 
 def property_value(text: str) -> str:
-    """A value in a file of Java's properties, which is ASCII."""
+    """A value in a properties file of Java, which is ASCII."""
     escaped = text.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")
     units = escaped.encode("utf-16-be")
     codes = (units[offset] << 8 | units[offset + 1] for offset in range(0, len(units), 2))
@@ -252,7 +251,8 @@ class Place:
     jars_setting: str = "spark.jars.packages"
     jars: str = ",".join(ARTIFACTS)
     token: str = ""
-    """What stands for the reader's token, with which S3 gives keys; empty: any credentials do."""
+    """A placeholder for the reader's token, with which the catalog gives keys for S3; empty: S3
+    accepts any credentials."""
 
     @property
     def levels(self) -> Namespace:
@@ -282,7 +282,7 @@ CATALOG = "ice"
 
 
 def _joined_lines(quote: Callable[[str], str], place: Place) -> str:
-    """The name for clients that take a namespace for one name, with dots between its levels."""
+    """The table for clients that read a namespace as one name with dots between its levels."""
     return f"{CATALOG}.{quote('.'.join(place.levels))}.{quote(place.table)}"
 
 
@@ -333,7 +333,7 @@ class Part:
     query: Callable[[Place], str] | None = None
     """What `$query` stands for."""
     file: str = ""
-    """The file that it belongs into; "": it is pasted into the client."""
+    """The file that it belongs in; "": it is pasted into the client."""
 
     def text(self, place: Place) -> str:
         """The piece with the values of a place."""
@@ -376,10 +376,10 @@ class Client:
     connect: tuple[Part, ...]
     read: Part
     is_newest_only: bool = False
-    """It reads the newest snapshot only, so that the warehouse has to be pinned."""
+    """It reads only the newest snapshot, so the warehouse has to be pinned for others."""
     note: str = ""
     with_token: tuple[Part, ...] = ()
-    """Instead of `connect` for a server that knows callers; empty: nobody has tried it there."""
+    """Used instead of `connect` for a server with tokens; empty: not tested with them."""
 
     def connecting(self, place: Place) -> tuple[Part, ...]:
         """The parts that connect it to a place."""
@@ -392,7 +392,7 @@ class Block:
 
     language: str
     file: str
-    """The file that it belongs into; "": it is pasted into the client."""
+    """The file that it belongs in; "": it is pasted into the client."""
     text: str
 
 
@@ -446,7 +446,7 @@ CLIENTS = (
 
 
 FIRST_CLIENTS = ("DuckDB", "PyIceberg", "Spark")
-"""Those that the first page connects."""
+"""The clients for which the first page shows how to connect."""
 
 
 def client(name: str) -> Client:

@@ -1,9 +1,9 @@
-"""The checks of one table: is it served, what is hidden or left out, do the row counts agree.
+"""The checks of one table: its status, what is hidden or left out, and whether row counts agree.
 
 Rows are counted in three ways. `DuckLakeCounts` lets DuckDB read them; `CatalogCounts` adds up the
 counts in DuckLake's catalog; `iceberg_rows` counts what an Iceberg client gets, from the manifests
-and delete files that it reads. `DataFileCheck` compares the catalog's row count of each data file
-with the count in the file's footer, and `check_sizes` finds tables with many small files, each of
+and delete files that it reads. `DataFileCheck` compares the catalog's row counts of the newest data
+files with those in the files' footers. `check_sizes` finds tables with many small files, each of
 which costs clients a request.
 """
 
@@ -76,7 +76,7 @@ PAST_DEFAULTS_REMEDY = (
 )
 
 VERSION_3_REMEDY = (
-    "ask for the warehouse with +v3, as lake+v3; or set FORMAT_VERSION_3=always-shown"
+    "ask for the warehouse with +v3, such as lake+v3; or set FORMAT_VERSION_3=always-shown"
 )
 
 CLIENTS_REMEDY = (
@@ -129,7 +129,7 @@ class CatalogCounts:
         """Rows of data files, minus the deleted ones, plus inlined rows.
 
         Raises:
-            Unread: the catalog does not hold the number, nor do files that are read quickly.
+            Unread: the catalog does not have the number, and files cannot be read quickly for it.
         """
         rows = table.counts(snapshot_id).rows
         if rows is None:
@@ -141,16 +141,18 @@ NEWEST_FILES = 100  # data files of each table whose footers are read
 
 
 class DataFileCheck:
-    """Reads footers."""
+    """Compares what the catalog says of data files with their footers."""
 
     def __init__(self, report: Report, reader: NativeReader) -> None:
         self._report, self._reader = report, reader
 
     def run(self, table: OpenedTable, *, every_file: bool) -> None:
-        """Add a finding for each file that is not in S3, cannot be read or has another count.
+        """Add findings about live files that are not in S3, cannot be read or have another count.
+
+        Only the footers of the newest `NEWEST_FILES` are read.
 
         Args:
-            every_file: False: of very many files the newest ones are looked at.
+            every_file: False: if there are very many files, only the newest must be in S3.
         """
         history, name = table.history, name_of(table)
         first, last = ALL_IDS
@@ -177,9 +179,9 @@ class DataFileCheck:
                 self._report.add(ERROR, name, message, consequence=WRONG_ROWS)
 
     def programs(self, paths: Iterable[str]) -> list[str]:
-        """The programs that wrote these files, as their footers say; none if one is not there.
+        """The programs that wrote these files, as their footers say; none if one cannot be read.
 
-        As `run`, it reads no file outside of S3.
+        Like `run`, it reads no file outside S3.
         """
         try:
             return self._reader.programs([*filter(is_s3, paths)])
@@ -218,12 +220,12 @@ def check_sizes(report: Report, table: OpenedTable) -> None:
 
 
 MOST_CHUNKS = 100
-"""The chunks of data files of a table that are looked at, which takes seconds: of millions of files
-it would take minutes."""
+"""The most chunks of data files of a table that are checked, which takes seconds: for millions of
+files it would take minutes."""
 
 
 def most_files(table: OpenedTable) -> int:
-    """The data files of a table that are looked at, unless all are asked for."""
+    """The most data files of a table that are checked, unless all are requested."""
     return MOST_CHUNKS * table.files.table.context.settings.chunk_files
 
 
@@ -232,7 +234,7 @@ def _data_files(table: OpenedTable, snapshot_id: int) -> int:
 
 
 def _first_looked_at(table: OpenedTable) -> int:
-    """The first data file id that is looked at: of very many files, that of the newest ones."""
+    """The first data_file_id that is checked: with very many files, that of the last chunk."""
     if _data_files(table, table.snapshot_id) <= most_files(table):
         return 0
     size = table.files.table.context.settings.chunk_files
@@ -240,7 +242,7 @@ def _first_looked_at(table: OpenedTable) -> int:
 
 
 MOST_NAMED = 5
-"""The files that a finding names."""
+"""The most files that a finding names."""
 
 
 def check_variants(report: Report, table: OpenedTable) -> None:
@@ -273,19 +275,19 @@ def check_variants(report: Report, table: OpenedTable) -> None:
 def check_claims(
     report: Report, table: OpenedTable, footers: DataFileCheck, *, every_file: bool
 ) -> None:
-    """Add a warning about what the catalog says of data files and manifests do not repeat.
+    """Add findings about claims of the catalog on data files that manifests do not repeat.
 
     Args:
-        footers: says which programs wrote the files.
-        every_file: False: of tables with very many files a sample is looked at.
+        footers: tells which programs wrote the files.
+        every_file: False: of tables with very many files, only a sample is checked.
     """
     history = table.history
     most = None
     number, compared = _data_files(table, table.snapshot_id), most_files(table)
     if not every_file and number > compared:
         message = (
-            f"what the catalog claims was compared for about {compared:,} of {number:,} data "
-            "files; polynya doctor --every-file compares it for all"
+            f"the claims of the catalog were checked for about {compared:,} of {number:,} data "
+            "files; polynya doctor --every-file checks them for all"
         )
         report.add(NOTE, name_of(table), message)
         most = MOST_CHUNKS
@@ -296,7 +298,7 @@ def check_claims(
 
     @cache
     def named_files(named: tuple[int, ...]) -> tuple[Sequence[DataFile], str]:
-        # Many columns have the same claim about the same files.
+        # Many columns share a claim about the same files.
         files = queries.data_files_of(table.lake, table.table_id, [*named]).run(table.con)
         return files, _written_by(table, files, footers)
 
@@ -310,8 +312,8 @@ def check_claims(
         report.add(
             NOTE if is_usual else WARNING,
             name_of(table),
-            f"the catalog claims {what.format(column=column)}; clients get the rows of these files "
-            f"without it{'' if is_usual else ', and DuckDB itself may lose them in filters'}: "
+            f"the catalog claims {what.format(column=column)}; clients get these files without the "
+            f"claim{'' if is_usual else ', and DuckDB itself may lose their rows in filters'}: "
             f"ducklake_data_file {paths}{more}{written_by}",
             new_files_statements(table),
             SLOW if is_usual else HIDDEN,
@@ -319,7 +321,7 @@ def check_claims(
 
 
 def _written_by(table: OpenedTable, files: Sequence[DataFile], footers: DataFileCheck) -> str:
-    """Which programs wrote some files, and who committed them, as far as that can be told."""
+    """Words about the programs that wrote some files and who committed them, as far as known."""
     history = table.history
     programs = footers.programs(
         file_location(history.lake, history.schema, history.table, file) for file in files
@@ -331,7 +333,7 @@ def _written_by(table: OpenedTable, files: Sequence[DataFile], footers: DataFile
 
 
 def check_partitionings(report: Report, table: OpenedTable) -> None:
-    """Add warnings about several partitionings at once, and about files of none."""
+    """Add warnings about several partitionings at once, and about files of a missing one."""
     live, strays = repairs.partitionings(table.table_id).run(table.con)
     if live > 1:
         report.add(
@@ -346,14 +348,14 @@ def check_partitionings(report: Report, table: OpenedTable) -> None:
             WARNING,
             name_of(table),
             f"{number_of(strays, 'data file')} of a partitioning that ducklake_partition_info does "
-            "not have: clients get them as if they had none",
+            "not have: clients get them as unpartitioned",
             new_files_statements(table),
             SLOW,
         )
 
 
 def drop_statements(references: Mapping[str, Reference]) -> str:
-    """What drops tags and branches whose snapshots are not listed."""
+    """The statement that drops tags and branches whose snapshots are not listed."""
     dropped = "".join(f".remove_{of.type}({name!r})" for name, of in references.items())
     return (
         f"table.manage_snapshots(){dropped}.commit() in PyIceberg drops them; SNAPSHOT_LIMIT lists "
@@ -365,7 +367,7 @@ NO_EXPIRY_REMEDY = "CALL ducklake_set_option('lake', 'expire_older_than', '');"
 
 
 def check_defaults(report: Report, table: OpenedTable) -> None:
-    """Add what clients read where files lack a column with a default."""
+    """Add findings about what clients read where files lack a column with a default."""
     own = own_clients(table.generator.config.files.clients)
     is_own = any(name in NULL_READERS for name in own)
     level, consequence = (WARNING, WRONG_ROWS) if is_own else (NOTE, INFORMATION)
@@ -379,7 +381,7 @@ def check_defaults(report: Report, table: OpenedTable) -> None:
 
 
 def check_references(report: Report, table: OpenedTable) -> None:
-    """Add a warning about tags and branches whose snapshot has expired, or is going to."""
+    """Add warnings about tags and branches whose snapshots have expired, or are going to."""
     metadata = table.metadata
     listed = {snapshot.snapshot_id for snapshot in (*metadata.snapshots, *metadata.staged)}
     references = sorted(metadata.references.items())
@@ -389,7 +391,7 @@ def check_references(report: Report, table: OpenedTable) -> None:
             WARNING,
             name_of(table),
             f"the {_kinds(gone)} {', '.join(gone)} are not shown: their snapshots have expired, or "
-            "are older than those that are listed; a branch ends with the files at which it began",
+            "are older than those that are listed; a branch ends with the snapshot where it began",
             drop_statements(gone),
             HIDDEN,
         )
@@ -419,7 +421,7 @@ SCATTERED_REMEDY = (
 
 
 def check_repairs(report: Report, table: OpenedTable) -> None:
-    """Add warnings about rows with which native DuckLake fails, and what repairs them."""
+    """Add warnings about what native DuckLake misreads or cannot merge, with the repair."""
     if table.lake.version not in WRITABLE_VERSIONS:
         return  # no client has written to it, and it may lack the tables
     if files := sum(surplus_values(table.con, table.table_id).values()):
@@ -427,7 +429,7 @@ def check_repairs(report: Report, table: OpenedTable) -> None:
             WARNING,
             name_of(table),
             f"{number_of(files, 'data file')} with one partition value more than the partitioning "
-            "has keys: DuckLake 1.1 cannot merge or rewrite them (an earlier Polynya wrote it)",
+            "has keys: DuckLake 1.1 cannot merge or rewrite them (written by an earlier Polynya)",
             REPAIR,
         )
     if scattered := 0 if table.lake.layout.is_1_1 else _scattered_groups(table):
@@ -457,7 +459,7 @@ def _scattered_groups(table: OpenedTable) -> int:
 
 
 def iceberg_rows(table: OpenedTable, manifest_list_location: str) -> int:
-    """The live rows of a snapshot, as the Iceberg specification has its manifest list read."""
+    """The number of live rows of a snapshot, read as the Iceberg specification says."""
     files = list(manifest_list(table, manifest_list_location, with_values=False).files())
     deletes = [file for file in files if file.deletes_of is not None and file.status != "deleted"]
     deleted: dict[str, list[File]] = {}
@@ -474,7 +476,7 @@ def _live_rows(table: OpenedTable, file: File, deletes: list[File]) -> int:
     deleted = {
         position
         for delete in deletes
-        # As the specification says: not to files that are newer than the delete file.
+        # Specification: a delete file does not apply to data files that are newer.
         if delete.sequence_number >= file.sequence_number
         for position in _positions(table.body(delete.path))
     }
@@ -501,7 +503,7 @@ def _row_count(parquet: bytes) -> int:
 
 
 MOST_SNAPSHOTS = 20_000
-"""How many of a table are read, newest first."""
+"""How many snapshots of a table are read, newest first."""
 
 
 class TableCheck:
@@ -520,7 +522,7 @@ class TableCheck:
 
         Args:
             past: how many past snapshots of each table are counted, besides the newest.
-            every_file: False: of tables with very many files a sample is looked at.
+            every_file: False: of tables with very many files, only a sample is checked.
         """
         self._generator = generator
         self._report = report
@@ -641,7 +643,7 @@ class TableCheck:
         if too_large:
             where, most = ", ".join(map(str, too_large)), most_files(opened)
             message = (
-                f"rows are not counted at snapshots of more than {most:,} data files ({where}); "
+                f"rows are not counted at snapshots with more than {most:,} data files ({where}); "
                 "polynya doctor --every-file counts them"
             )
             self._report.add(NOTE, result.table, message)
@@ -660,7 +662,7 @@ class TableCheck:
 
 
 def _evenly_spaced(items: list[T], number: int) -> list[T]:
-    """Up to `number` of the items, evenly spaced, with the first."""
+    """Up to `number` of the items, evenly spaced, beginning with the first."""
     if len(items) <= number:
         return items
     return [items[place * len(items) // number] for place in range(number)]

@@ -1,7 +1,7 @@
-"""What the faults of clients depend on, of one table at one snapshot.
+"""The facts about a table at a snapshot on which the faults of clients depend.
 
-`column_facts` has the columns at the snapshot and before, and how many visible files hold each;
-`FileCounts` counts these, of which there may be ten thousand batches.
+`column_facts` has the columns at the snapshot and before, and how many visible files hold each.
+`FileCounts` counts these files; they may come in ten thousand batches.
 """
 
 from bisect import bisect_left
@@ -40,7 +40,7 @@ class FileCounts:
         """Count the files by the snapshot that they begin with.
 
         Args:
-            mapped_names: what is in files that somebody has added.
+            mapped_names: the columns in added files.
             early: by column_id, how many files began before a column and have it.
             borns: the snapshot that added each column, by column_id.
         """
@@ -77,7 +77,7 @@ class FileCounts:
         )
 
     def lacking(self, column_id: int) -> int:
-        """The number of files without a column that a snapshot has added."""
+        """The number of files without a column that a snapshot added."""
         older = self._sums[bisect_left(self._begins, self._borns[column_id])]
         return (
             older
@@ -141,7 +141,7 @@ def column_facts(
 
 
 def _lineage(column: Column, columns: Mapping[int, Column]) -> Iterator[Column]:
-    """The column, its parent, the parent of that …"""
+    """The column and its ancestors, the outermost last."""
     ancestor: Column | None = column
     while ancestor is not None:
         yield ancestor
@@ -155,7 +155,7 @@ class DefaultFact:
     name: str
     type: str
     files: int
-    """0: only files of the snapshot that added the column, some of which have it."""
+    """0: only files of the snapshot that added the column may lack it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +164,7 @@ class TableFacts:
 
     history: TableHistory
     location: str
-    """The data's, with the scheme."""
+    """The location of the data, with the scheme."""
     columns: tuple[ColumnFact, ...]
     batches: tuple[FileBatch, ...]
     """The visible data files."""
@@ -177,15 +177,16 @@ class TableFacts:
     may_be_before_1970: Callable[[int], bool]
     """Whether a column may have a date or a time before 1970, by its column_id."""
     changes: TableChanges
-    """What clients find otherwise in every file: nothing, if somebody has added one that stays."""
+    """What differs for clients in every file; `NOTHING` if an added file is served as it is."""
     filled_in: frozenset[int]
-    """The columns that clients find in files which lack them, by column_id."""
+    """The column_ids of the columns that clients get in files that lack them."""
     adapts_added: bool
-    """Clients find field ids and all columns in files that somebody has added."""
+    """Clients get added files with field ids and all columns."""
     partition_ids: frozenset[int]
-    """The columns by which files are partitioned for clients, by column_id."""
+    """The column_ids of the columns by which files are partitioned for clients."""
     promoted_floats: frozenset[int]
-    """The columns without statistics in files that have them as FLOAT, by column_id."""
+    """The column_ids of the columns whose statistics are left out of files that have them as
+    FLOAT."""
     may_be_from_2_31: Callable[[int], bool]
     """Whether a column of unsigned integers may have 2147483648 or more, by its column_id."""
 
@@ -196,7 +197,7 @@ class TableFacts:
 
     @property
     def added_files(self) -> int:
-        """How many of them somebody has added as they were."""
+        """How many of them were added as they were, not written by DuckLake."""
         return sum(batch.files for batch in self.batches if batch.mapping_id is not None)
 
     @property
@@ -253,7 +254,7 @@ def table_facts(table: OpenedTable) -> TableFacts:
 
 
 MOST_FILES = 20_000
-"""The statistics of a column in more files are not read: that takes seconds."""
+"""With more files, the statistics of a column are not read, because that takes seconds."""
 
 
 def _may_be_before_1970(table: OpenedTable, column_id: int) -> bool:

@@ -38,7 +38,7 @@ CHANGES = {
         "rewrite_delete",
     },
 }
-"""What a snapshot did to the rows, by DuckLake's words."""
+"""What a snapshot did to the rows, with DuckLake's words for it."""
 ROWS = GROUPS["rows"]
 
 
@@ -61,9 +61,9 @@ class SnapshotSummary:
     added_files: int
     removed_files: int
     left_out: str
-    """Why Iceberg clients do not see the snapshot."""
+    """Why Iceberg clients cannot be shown the snapshot; empty: they can."""
     inserted: int | None = None
-    """How many rows it inserted, those of updates included; None: not known without reading."""
+    """How many rows it inserted, those of updates included; None: only files tell."""
     deleted: int | None = None
     client: str = ""
     """The Iceberg client that committed it; empty: DuckLake itself did."""
@@ -90,7 +90,7 @@ def snapshot_summaries(table: OpenedTable) -> list[SnapshotSummary]:
         kind, counts = _kind(kinds, is_new=is_new), rows.counts(snapshot_id, state)
         before = 0 if is_new else before
         new_rows = None if history.has_partial else _new_rows(state, snapshot_id)
-        # It also shows what the snapshots between did, which have expired.
+        # The state also has the changes of the snapshots in between, which have expired.
         has_gap = snapshot.previous_id < snapshot_id - 1 and not is_new
         inserted, deleted = _row_changes(kind, None if has_gap else before, counts.rows, new_rows)
         before = counts.rows
@@ -149,7 +149,7 @@ def _new_rows(state: State, snapshot_id: int) -> int:
 
 CPU_SECONDS = 0.1
 SECONDS = 0.5
-"""How long tables are opened to count the rows that the changes of a page changed."""
+"""How long tables are opened to count the rows that the changes on a page affect."""
 
 
 def add_counts(
@@ -215,7 +215,7 @@ def _words(kind: str) -> str:
 
 
 def _naming(names: list[NamedFrom], snapshot_id: int) -> list[str]:
-    """Words for a snapshot that made the table, or gave it another name."""
+    """Words for a snapshot that created the table, or renamed it."""
     if names and names[0].begin_snapshot == snapshot_id:
         return ["created the table"]
     before = [name for name in names if name.end_snapshot == snapshot_id]
@@ -267,7 +267,7 @@ class TableOverview:
     sort_order: list[Key]
     tags: dict[str, str]
     properties: dict[str, str]
-    """What Iceberg clients get of the tags, and of Polynya's."""
+    """The properties that Iceberg clients get, from the tags and from Polynya."""
     snapshots: list[SnapshotSummary]
     """The newest snapshots that touched the table, oldest first."""
     older: bool
@@ -284,10 +284,10 @@ def table_overview(
     """Read a table.
 
     Args:
-        until: the newest snapshot of the history that is shown; None: the table's.
+        until: the newest snapshot of the history that is shown; None: the last that has the table.
 
     Raises:
-        NoSuchTable: the lake has none of this name at the snapshot.
+        NoSuchTable: the lake has no such snapshot, or none of this name at it.
         Renamed: it has another name then.
     """
     table, head = open_at(generator, con, ref)
@@ -315,7 +315,7 @@ def table_overview(
 
 
 def _shown_snapshots(table: OpenedTable, until: int | None) -> list[SnapshotSummary]:
-    """The newest snapshots; those up to the shown one, if it is older than all of them."""
+    """The newest snapshots; or those up to the shown one, if it is older than all of these."""
     end = _end(table)
     last = end if until is None else min(end, max(until, table.history.table.begin_snapshot))
     shown = _snapshots_until(table, last)

@@ -1,12 +1,12 @@
-"""SQL of a visitor: what it may be, and the DuckDB that runs it.
+"""A visitor's SQL: which statements are allowed, and the DuckDB that runs them.
 
-It runs in a DuckDB of its own, which is one more client of the Iceberg endpoints. Native DuckLake
+The SQL runs in a DuckDB of its own, which is a client of the Iceberg endpoints. Native DuckLake
 would show more, but its DuckDB holds the credentials of the data, and `postgres_query` and
-`__ducklake_metadata_lake` lead from it to all that the catalog's database has. This one holds no
-secret: any credentials do at the endpoints. `locked` closes it before it sees the text: no file
-but those of the lake, no other host, no extension, no setting. `checked` takes one SELECT that
-reads tables, by its syntax tree: so not even what such a DuckDB has left can be called, as
-`set_iceberg_table_properties`, which would write through a server that permits it.
+`__ducklake_metadata_lake` give access to the whole database of the catalog. This one holds no
+secret but the caller's own token, if the endpoints need one. `locked` restricts it before it gets
+the text: no files but those of the lake, no other hosts, no extensions, no settings. `checked`
+accepts one SELECT that reads tables, by its syntax tree. This excludes the functions that remain,
+such as `set_iceberg_table_properties`, which would write through a server that permits it.
 """
 
 import csv
@@ -33,18 +33,18 @@ from .preview import Endpoints, Limits, Rows, attach, limit_memory
 LAKE = "lake"
 """The name by which the lake is attached."""
 LONGEST = 10_000
-"""Characters of a text."""
+"""The most characters of a text."""
 TABLE_FUNCTIONS = frozenset(("generate_series", "json_each", "json_tree", "range", "unnest"))
-"""The closed list of those that read nothing but their arguments."""
+"""The allowed table functions: they read nothing but their arguments."""
 REFUSED_FUNCTIONS = frozenset(("current_setting", "getenv", "write_log"))
-"""Scalar functions that tell of the server, or write."""
+"""Scalar functions that reveal something about the server, or write."""
 SYSTEM_TABLES = ("duckdb_", "pg_", "pragma_", "sqlite_")
-"""How views of DuckDB about itself begin; a table of the lake is reached with its schema."""
+"""Prefixes of DuckDB's system views; a table of the lake with such a name needs its schema."""
 
 
 @dataclass(frozen=True, slots=True)
 class SqlQuestion:
-    """A text, and the state of the lake that it is about."""
+    """A text, and the state of the lake that it reads."""
 
     text: str
     snapshot: int
@@ -64,7 +64,7 @@ class SqlDownload:
 
 @dataclass(frozen=True, slots=True)
 class SqlAnswer:
-    """What came within the time."""
+    """The parts that arrived in time."""
 
     rows: Rows | None = None
     seconds: float | None = None
@@ -77,7 +77,7 @@ class SqlReport:
     """A text and its rows, at a snapshot of the lake."""
 
     query: str
-    """Empty: nothing is asked yet."""
+    """Empty: nothing was asked yet."""
     newest: int
     """The lake's newest snapshot."""
     snapshot: SnapshotReport
@@ -86,7 +86,7 @@ class SqlReport:
     """The first tables of the lake, as SQL names them."""
     limits: Limits
     answer: SqlAnswer | None = None
-    """None: it is not there yet, or nothing is asked."""
+    """None: it is not there yet, or nothing was asked."""
 
 
 class NoSelect(Exception):
@@ -97,7 +97,7 @@ class NoSelect(Exception):
 def locked(
     endpoints: Endpoints, question: SqlQuestion, limits: Limits, folder: str
 ) -> Iterator[DuckDBPyConnection]:
-    """A DuckDB with the lake attached, which nobody can open any further.
+    """A DuckDB with the lake attached, and with no access to anything else.
 
     Args:
         folder: where a download is written.
@@ -117,10 +117,10 @@ def locked(
 
 
 def checked(con: DuckDBPyConnection, text: str) -> Statement:
-    """The statement that a text is.
+    """The statement in a text.
 
     Raises:
-        NoSelect: it is none, or may not run.
+        NoSelect: the text is not one SELECT, or it may not run.
     """
     [(words,)] = con.execute("SELECT json_serialize_sql(?)", [text]).fetchall()
     tree = json.loads(words)
@@ -150,7 +150,7 @@ def _nodes(tree: Any) -> Iterator[dict[str, Any]]:
 
 
 def _refusal(node: dict[str, Any]) -> str | None:
-    """Why a part of the tree may not be; None: it may."""
+    """Why a node of the syntax tree is not allowed; None: it is."""
     if node.get("type") == "TABLE_FUNCTION":
         name = str(node["function"]["function_name"]).lower()
         if name not in TABLE_FUNCTIONS:
@@ -164,7 +164,7 @@ def _refusal(node: dict[str, Any]) -> str | None:
             str(node[part]).lower() for part in ("catalog_name", "schema_name", "table_name")
         )
         is_system = schema == "pg_catalog" or (not schema and table.startswith(SYSTEM_TABLES))
-        # DuckDB joins the parts of a name that it does not know to the address of a file.
+        # DuckDB joins the parts of an unknown name, and reads the result as a file's URL.
         is_file = "://" in f"{catalog}.{schema}.{table}"
         if catalog not in ("", LAKE) or is_system or is_file:
             return (
@@ -177,21 +177,21 @@ def _refusal(node: dict[str, Any]) -> str | None:
 def exact_columns(relation: DuckDBPyRelation) -> Iterator[str]:
     """A select list without types that a Parquet file does not hold exactly."""
     for number, (name, type_) in enumerate(zip(relation.columns, relation.types, strict=True), 1):
-        # It would be written as DOUBLE; a larger value than a DECIMAL has is an error.
+        # It would be written as DOUBLE; a value that is too large for the DECIMAL is an error.
         is_huge = str(type_) in ("HUGEINT", "UHUGEINT")
         value = f"CAST(#{number} AS DECIMAL(38, 0))" if is_huge else f"#{number}"
         yield f"{value} AS {identifier(name)}"
 
 
 def rows_of_csv(path: Path) -> int:
-    """The rows of a file of CSV, without its header."""
+    """The number of rows of a CSV file, without its header."""
     csv.field_size_limit(path.stat().st_size + 1)
     with path.open(newline="") as file:
         return sum(1 for _ in csv.reader(file)) - 1
 
 
 MOST_TABLES = 200
-"""Names that are shown."""
+"""The most names that are shown."""
 
 
 def sql_report(
@@ -225,7 +225,7 @@ def table_in_sql(namespace: str, name: str) -> str:
     """A table as a visitor writes it.
 
     Args:
-        namespace: all of its levels, as people write them; DuckDB takes them for one name.
+        namespace: all of its levels, as people write them; DuckDB has one name for them.
     """
     return f"{_name_in_sql('.'.join(parsed(namespace)))}.{_name_in_sql(name)}"
 

@@ -35,11 +35,11 @@ REFUSED = [
     (("x", "=", "5"), "there is no column x"),
     (("i; DROP TABLE t", "=", "5"), "there is no column i; DROP"),
     (("h", "=", "5"), "do not see the column h: values from 2^63"),
-    (("i", "LIKE", "5"), "like is no operator"),
-    (("i", "= 5 OR 1 =", "1"), "is no operator"),
-    (("i", "=", "five"), "is no whole number"),
-    (("i", "=", "1.5"), "is no whole number"),
-    (("i", "=", "5" * 41), "is no whole number"),
+    (("i", "LIKE", "5"), "like is not an operator"),
+    (("i", "= 5 OR 1 =", "1"), "is not an operator"),
+    (("i", "=", "five"), "is not a whole number"),
+    (("i", "=", "1.5"), "is not a whole number"),
+    (("i", "=", "5" * 41), "is not a whole number"),
     (("i", "starts with", "5"), "only =, ≠"),
     (("l", "=", "[1]"), "only is null, is not null"),
     (("u", "<", "0"), "only =, ≠, is null, is not null"),
@@ -48,7 +48,7 @@ REFUSED = [
     (("s", "=", "a\x00b"), "character 0"),
     (("s", "=", "x" * 10_000_000), "has 10,000,000 characters; at most 1,000"),
     (("x" * 10_000_000, "=", "5"), "there is no column xxx"),
-    (("i", "x" * 10_000_000, "5"), "xxx… is no operator"),
+    (("i", "x" * 10_000_000, "5"), "xxx… is not an operator"),
 ]
 
 
