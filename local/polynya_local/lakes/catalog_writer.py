@@ -233,7 +233,7 @@ def _change(state: WritableState, change: RowChange, original: Callable[[str], s
     """
     row = change.old or {}
     if INLINED_ROWS.fullmatch(change.table):
-        # These name the row. The user's values are not compared: the mirror has some as text.
+        # These identify the row. The user's values are not compared: the mirror has some as text.
         prefix = PREFIX if f"{PREFIX}row_id" in row else ""
         old = {name: row[name] for name in (prefix + name for name in INLINED_COLUMNS)}
     else:

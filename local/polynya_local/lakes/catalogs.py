@@ -213,7 +213,7 @@ class StagedInFile:
 
 
 IN_PROCESS: dict[Path, RLock] = {}
-"""The lock of each file of DuckDB in this process. Each schema of a file may be a lake; DuckDB opens
+"""The lock of each file of DuckDB in this process. Each schema of a file may be a lake, DuckDB opens
 a file once in a process, and the system's locks on files belong to the process."""
 
 LOG = ".wal"
