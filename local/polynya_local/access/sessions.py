@@ -2,7 +2,7 @@
 
 A session of a token of the file ends when the token is removed: each request looks for its line. A
 session of an identity provider has the claims of the token that was verified when it began, and
-ends after an hour.
+ends after an hour at most.
 """
 
 import time

@@ -213,8 +213,8 @@ class StagedInFile:
 
 
 IN_PROCESS: dict[Path, RLock] = {}
-"""The lock of each file of DuckDB in this process. Each schema of a file may be a lake, DuckDB opens
-a file once in a process, and the system's locks on files belong to the process."""
+"""The lock of each file of DuckDB in this process. Each schema of a file may be a lake;
+DuckDB opens a file once in a process, and the system's locks on files belong to the process."""
 
 LOG = ".wal"
 LOGS = (LOG, ".wal.checkpoint", ".wal.recovery")

@@ -492,7 +492,7 @@ class Mirror:
         return (datetime.now(UTC) - self._as_of).total_seconds()
 
     def staleness(self) -> str:
-        """Why the newest state is not shown, and the time of the one that is; empty: it is shown."""
+        """Why an older state is shown than the newest, and its time; empty: the newest is shown."""
         return self._stale
 
     def failure(self) -> ServiceUnavailable | None:

@@ -125,7 +125,7 @@ def _redirect_to_time(request: Request, time: datetime) -> Response:
 
 
 def fault(request: Request, error: Exception) -> Response:
-    """Answer after a fault of Polynya; the message does not mention the lake."""
+    """Answer after a fault of Polynya; the message reveals nothing of the lake."""
     logger.error("the page %s failed: %s", request.scope["path"], log_fields(error))
     return _error(request, 500, "The page failed; the log of polynya serve says why.")
 

@@ -316,7 +316,7 @@ def growth(sizes: Sequence[LakeSize]) -> Growth | None:
 
 
 def sparkline(sizes: Sequence[LakeSize]) -> str:
-    """The path of the bytes of a lake over time, 120 wide and 28 high; empty: they did not change."""
+    """The path of a lake's bytes over time, 120 wide and 28 high; empty: they did not change."""
     most = max((of.bytes for of in sizes), default=0)
     if len({of.bytes for of in sizes}) < 2:
         return ""

@@ -24,7 +24,7 @@ class Entry:
     """The rows of the data files, deleted ones included."""
     bytes: int
     changed_at: int
-    """The newest snapshot at which it was named, or a data file of it began or ended."""
+    """The newest snapshot that created or renamed it, or in which a data file began or ended."""
 
 
 @dataclass(frozen=True, slots=True)
