@@ -132,7 +132,7 @@ def refusal(error: PolynyaError) -> Response:
     if isinstance(error, Misconfigured):
         logger.error("all requests are refused: %s", error)
         # Strangers need not know where files of the server are.
-        error = Misconfigured("the server cannot say who calls; its log says why")
+        error = Misconfigured("the server cannot identify callers; its log says why")
     headers = [("Content-Type", "application/json")]
     if isinstance(error, NotAuthorized):
         headers.append(("WWW-Authenticate", "Bearer"))

@@ -79,7 +79,7 @@ class Login:
     def _refusal(self, request: Request, error: PolynyaError, *, is_sign_in: bool) -> Response:
         if isinstance(error, Misconfigured):
             # Strangers need not know where files of the server are.
-            error = Misconfigured("The server cannot say who calls; its log says why.")
+            error = Misconfigured("The server cannot identify callers; its log says why.")
         retry = (("Retry-After", str(error.retry_after)),) if error.retry_after else ()
         if "format=json" in request.query.split("&"):
             body = json.dumps({"error": {"message": str(error), "code": error.status}})

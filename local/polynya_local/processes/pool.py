@@ -145,7 +145,7 @@ class ProcessPool:
         process.end()
 
     def _end_with_the_program(self) -> None:
-        """End calls under way when the main thread has ended: the program waits for their threads."""
+        """End open calls once the main thread has ended: the program waits for their threads."""
         program = main_thread()
         while program.is_alive() and not self._is_ending:
             program.join(WATCH_SECONDS)
