@@ -37,7 +37,7 @@ SUBCOMMANDS = {
     "publish": Subcommand("jobs", "Generate metadata files, or export Iceberg tables."),
     "verify": Subcommand("jobs", "Check that a lake agrees with its catalog."),
 }
-"""In the order of `polynya --help`."""
+"""The subcommands, in the order of `polynya --help`."""
 
 
 class Command(TyperCommand):
@@ -55,7 +55,7 @@ class Subcommands(TyperGroup):
     """The commands of SUBCOMMANDS, each imported when it is asked for."""
 
     def __init__(self, **attributes: Any) -> None:
-        """Take the names, of which Typer suggests one for a name that is misspelt."""
+        """Set the names, from which Typer suggests one for a misspelt name."""
         super().__init__(**attributes)
         self.commands = dict.fromkeys(SUBCOMMANDS)  # type: ignore[assignment]
 

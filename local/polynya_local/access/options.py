@@ -96,9 +96,9 @@ RequestRate = Annotated[
         metavar="N",
         min=0.1,
         show_default=False,
-        help="Answer at most so many requests a second of each caller, ten times as many at "
-        "once, and as many of each address without a valid token; others get 429, or S3's "
-        "SlowDown. Each of --workers counts for itself. Without it, callers are not limited.",
+        help="Answer at most N requests a second of each caller, in a burst ten times as many, and "
+        "as many of each address without a valid token; further ones get 429, or S3's SlowDown. "
+        "Each of --workers counts separately. Without it, callers are not limited.",
     ),
 ]
 TrustProxy = Annotated[

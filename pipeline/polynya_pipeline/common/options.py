@@ -54,7 +54,7 @@ def _job_address(address: str | None) -> str | None:
 
 TLS = (
     "?sslmode= is disable, require, verify-ca or verify-full (the default, unless the host is this "
-    "machine); &sslrootcert=FILE has the certificates to trust."
+    "machine); &sslrootcert=FILE names the file of trusted certificates."
 )
 """What the help says about the URL of a database."""
 
@@ -165,7 +165,7 @@ LakeSchema = Annotated[
         "--metadata-schema",
         metavar="NAME",
         envvar="METADATA_SCHEMA",
-        help="The schema of DuckLake's tables. In a file it is main, without this option too.",
+        help="The schema of DuckLake's tables. In a file, the default means main.",
     ),
 ]
 DataPath = Annotated[
