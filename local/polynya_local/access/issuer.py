@@ -128,7 +128,7 @@ class Issuer:
                 # The issuer may have a new key.
                 decoded = jwt.decode(token, self._current_keys(again=True), algorithms=ALGORITHMS)
             registry.validate(_add_audience(decoded.claims))
-            json.dumps(decoded.claims, ensure_ascii=False).encode()  # half a character raises
+            json.dumps(decoded.claims, ensure_ascii=False).encode()  # a lone surrogate raises
         except ExpiredTokenError:
             raise NotAuthorized("the token has expired: get a new one") from None
         except (JoseError, ValueError, TypeError) as error:

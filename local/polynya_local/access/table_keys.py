@@ -150,7 +150,7 @@ class KeyVending(CredentialVending):
         own, uuid = table_location(lake, schema, table), table.table_uuid
         elsewhere = named_objects.own_directories(table.table_id, is_relative=False).run(con)
         staged = f"{staging_root(self._staging or '', lake.data_path)}{uuid}/"
-        # DuckDB uses keys for the locations that it is told, and none where it is told one alone.
+        # DuckDB uses keys below the prefixes in the answer, and ignores a prefix that is alone.
         # Readers read what is staged for branches.
         locations = own, staged, *sorted(elsewhere)[:MOST_LOCATIONS]
         directory = own if may_write else ""

@@ -112,7 +112,7 @@ class Database:
     kind: str
     engine: str
     port: int | None
-    """None for a proxy: AWS does not return it; it is PostgreSQL's."""
+    """None for a proxy: AWS does not return its port, which is PostgreSQL's."""
     groups: frozenset[str]
     """Its security groups."""
     is_public: bool

@@ -63,7 +63,7 @@ class LocalLake:
     file: Path | None = None
     """The file of the catalog; None: it is in PostgreSQL."""
     folder_warning: str = ""
-    """As `folder_warning` gives it."""
+    """As the function `folder_warning` gives it."""
 
     @property
     def name(self) -> str:

@@ -161,7 +161,7 @@ def _overwritten(con: Connection, plan: Plan, files: list[NewDataFile]) -> tuple
     newest = max([inlined.newest, *(file.newest for file in live)])
     if ids:
         newest = max(newest, catalog.newest_inlined_delete(con, stored, table_id, ids))
-    # The job replaces the rows of that snapshot: it would delete later ones that nobody saw.
+    # The job replaces the rows of that snapshot: it would delete later ones unknown to it.
     if newest > plan.lake.snapshot_id:
         raise Conflict(
             f"rows of {plan.name} that were to be overwritten were changed while the job ran "
