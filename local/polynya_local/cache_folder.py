@@ -74,8 +74,8 @@ class CacheFolder:
                 self._begin_to_trim()
 
     def _begin_to_trim(self) -> None:
-        # 200,000 files take more than a second, for which neither the start nor a request waits. If
-        # more is written than is counted meanwhile, what writes waits: the limit holds.
+        # Counting 200,000 files takes more than a second; neither the start nor a request waits. If
+        # the next count is due before this one has ended, a write waits, so that the limit holds.
         if self._trimming is not None:
             self._trimming.join()
         self._written, self._trimming = 0, None
@@ -116,7 +116,7 @@ class CacheFolder:
 
 
 def folder_name(*identity: str) -> str:
-    """The name of the folder of a lake, by all that tells it from other ones."""
+    """The name of the folder of a lake, from everything that distinguishes it from others."""
     return hashlib.sha256(json.dumps([identity]).encode()).hexdigest()[:LAKE_DIGITS]
 
 

@@ -1,7 +1,7 @@
 """The subcommands of `polynya`; `__main__` runs them.
 
 The modules of the commands import a web server and DuckDB's client, which take a second: each is
-imported when its command is asked for.
+imported when its command is run.
 """
 
 from importlib import import_module
@@ -52,7 +52,7 @@ class Command(TyperCommand):
 
 
 class Subcommands(TyperGroup):
-    """The commands of SUBCOMMANDS, each imported when it is asked for."""
+    """The commands of SUBCOMMANDS, each imported when it is needed."""
 
     def __init__(self, **attributes: Any) -> None:
         """Set the names, from which Typer suggests one for a misspelt name."""

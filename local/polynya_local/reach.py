@@ -78,7 +78,7 @@ def check_store(bucket: str, key: str | None, s3_endpoint: str | None) -> str | 
     """Read one byte of a file of the lake.
 
     Args:
-        key: of the file; None: the lake has none, and S3 is asked for the bucket.
+        key: of the file; None: the lake has none, and only the bucket is checked.
         s3_endpoint: None: Amazon's.
 
     Returns:

@@ -184,7 +184,7 @@ def _catalog_sources(catalog: "Catalog", named: Sequence[str]) -> Iterator[Sourc
     for levels in identifiers if named else _tables(catalog, ()):
         try:
             location, reason = catalog.load_table(levels).metadata_location, ""
-        except Exception as error:  # whatever the catalog's client raises: the next ones follow
+        except Exception as error:  # any error of the catalog's client: the other tables follow
             location, reason = "", f"the source catalog does not load it: {error}"
         yield Source(levels[:-1], levels[-1], location, reason)
 

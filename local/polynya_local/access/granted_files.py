@@ -30,7 +30,7 @@ from .table_keys import Grant
 FRESH_SECONDS = 60
 """How long a process caches the locations of a table's files."""
 LOOK_SECONDS = 1
-"""After this time the catalog is read again for a file that it did not have, and for tables that
+"""The age at which the catalog is read again for a file that it did not have, and for tables that
 were created or renamed."""
 MOST_TABLES = 1000
 """The number of tables whose locations a process caches."""

@@ -32,11 +32,11 @@ class SignIn:
     """Signs people in with one issuer."""
 
     def __init__(self, issuer: Issuer, client_id: str, scope: str, secret: bytes) -> None:
-        """Keep the settings; the issuer is asked when somebody signs in.
+        """Keep the settings; no request is sent until somebody signs in.
 
         Args:
             client_id: of the page, as the issuer knows it.
-            scope: what is asked for.
+            scope: the scopes to request.
             secret: as `Sessions`.
         """
         self._issuer, self._client_id, self._scope = issuer, client_id, scope

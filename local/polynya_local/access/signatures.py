@@ -34,7 +34,7 @@ CREDENTIAL = re.compile(
 TIME = "%Y%m%dT%H%M%SZ"
 
 SKEW = timedelta(minutes=15)
-"""By how much the time of a request may differ from this machine's."""
+"""The greatest difference between the time of a request and this machine's."""
 LONGEST_PRESIGNED = 7 * 86400
 
 UNSIGNED = "UNSIGNED-PAYLOAD"

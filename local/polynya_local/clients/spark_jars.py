@@ -1,4 +1,4 @@
-"""The jars with which Spark reads Iceberg, in a cache: of the checkout, else of the user.
+"""The jars with which Spark reads Iceberg, in the cache of the checkout, or else of the user.
 
 `python -m polynya_local.clients.spark_jars` downloads them.
 """

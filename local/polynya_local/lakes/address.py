@@ -1,4 +1,4 @@
-"""The address of a lake: a URL, a file, or the string after `ATTACH` as it is.
+"""The address of a lake: a URL, a file, or the string after `ATTACH`.
 
 `url_of` turns a connection string of libpq into a URL, `add_tls_default` adapts a URL to libpq.
 https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-CONNSTRING-KEYWORD-VALUE

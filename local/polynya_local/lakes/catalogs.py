@@ -118,7 +118,7 @@ class PostgresCatalog:
     def attached(
         self, con: DuckDBPyConnection, *, to_write: bool = False
     ) -> Iterator["PostgresState"]:
-        """As `Catalog.attached`; whoever runs the database decides what its tables are."""
+        """As `Catalog.attached`; the owner of the database decides what its tables are."""
         assert not to_write, "clients write to PostgreSQL itself"
         with closing(Connection(**self._arguments, timeout=SECONDS)) as reading:
             for statement in SESSION:

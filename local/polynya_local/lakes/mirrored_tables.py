@@ -39,7 +39,7 @@ NOT_READ = frozenset(
 """Columns that are not read, or only shown to people, so that a wrong value does no harm."""
 
 TABLES_NOT_READ = re.compile("ducklake_macro.*|ducklake_files_scheduled_for_deletion")
-"""Tables of which only the number of rows is read."""
+"""Tables whose rows are only counted."""
 
 POSTGRES_TYPES = {"BLOB": "BYTEA", "DOUBLE": "DOUBLE PRECISION"}
 """PostgreSQL's names of types, where DuckDB has others."""
@@ -131,7 +131,7 @@ class Table:
 
     @property
     def checked(self) -> list[Column]:
-        """The columns of which the mirror may be unable to hold a value."""
+        """The columns that may have values which the mirror cannot hold."""
         return [column for column in self.columns if column.wrong]
 
     @property
@@ -156,7 +156,7 @@ class Table:
             else column.value
             for column in self.columns
         )
-        # A NULL that stands for another value is not equal to a NULL.
+        # A NULL that replaces another value must differ from an original NULL.
         originals = (identifier(column.name) for column in self.checked)
         return f"hash({', '.join((*values, *originals))})"
 
@@ -291,7 +291,7 @@ def _inlined_column(name: str, type_: str, stored: str) -> Column:
 
 
 def postgres_text(column: Column) -> str:
-    """SQL of the text in which COPY of PostgreSQL reads a value of the mirror from DuckDB.
+    """SQL for DuckDB of the text from which PostgreSQL's COPY reads a value of the mirror.
 
     https://www.postgresql.org/docs/current/sql-copy.html#id-1.9.3.55.9.2
     """
@@ -308,7 +308,7 @@ def postgres_text(column: Column) -> str:
 
 ESCAPES = {"chr(92)": "\\", "chr(9)": "t", "chr(10)": "n", "chr(13)": "r"}
 """SQL of the characters that a text must not have as they are, and the letters after a backslash.
-The backslash is the first: the others make new ones."""
+The backslash comes first, because the others add new ones."""
 
 
 def qualified(*names: str) -> str:

@@ -55,7 +55,7 @@ class LocalLake:
     """Its URL, which may hold a password."""
     metadata_schema: str
     s3_endpoint: str | None = None
-    """Where its data can be read; None: AWS."""
+    """The endpoint of the S3 with its data; None: AWS."""
     folder: Path | None = None
     """The local folder with its data, which is served as a bucket; None: the data is in S3."""
     mirror: Mirror | None = None

@@ -156,7 +156,7 @@ class Callers(Protocol):
         """
 
     def reader_token(self, caller: Caller) -> str:
-        """A token with which rows are read as the caller may read them."""
+        """A token that reads rows with the rights of the caller."""
 
 
 MOST_CALLERS = 8

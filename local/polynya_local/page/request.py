@@ -177,7 +177,7 @@ class PageRequest:
         return links.with_query(links.home(self.path), self.query, **changed)
 
     def answer(self, template: str, report: Any, status: int = 200, **values: Any) -> Response:
-        """The page, or its JSON if that was asked for.
+        """The page, or its JSON if the request wants it.
 
         Args:
             values: what the template needs besides the report; JSON leaves it out.

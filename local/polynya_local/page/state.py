@@ -56,7 +56,7 @@ class Job:
     started: datetime | None = None
     finished: datetime | None = None
     is_cancelled: bool = False
-    """Nobody waits for it any more."""
+    """Whether it was stopped, or its result is not wanted any more."""
     done: threading.Event = field(default_factory=threading.Event, repr=False)
 
     @property
@@ -97,9 +97,9 @@ class Work:
         """The job with this key, which begins if it is new.
 
         Args:
-            key: what is asked for: the same key, the same job.
+            key: identifies the job: the same key gives the same job.
             seconds: how long to wait for it.
-            again: do it once more, if it is done.
+            again: repeat it, if it is done.
         """
         with self._lock:
             job = self._jobs.get(key)
@@ -125,7 +125,7 @@ class Work:
             job.is_cancelled = True
 
     def existing_job(self, key: Hashable) -> Job | None:
-        """The job with this key; None if nobody has asked for it."""
+        """The job with this key; None: it has not been requested."""
         return self._jobs.get(key)
 
     def close(self) -> None:
@@ -170,7 +170,7 @@ class ForCaller:
 
     sight: Sight
     new_token: Callable[[], str]
-    """Makes a token with which rows are read as the caller may read them."""
+    """Makes a token that reads rows with the rights of the caller."""
 
 
 @dataclass(frozen=True, slots=True)

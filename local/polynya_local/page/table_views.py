@@ -130,7 +130,7 @@ SECONDS = 2.0
 SECONDS_FOR_ROWS = 0.7
 """How long a visitor waits for the rows that changed; the rest of the difference is there."""
 AGAIN_SECONDS = 30.0
-"""After this time what failed, or took too long, is tried again."""
+"""The time after which an answer that failed or lacks a part is tried again."""
 
 
 @router.get("/tables/{namespace}/{name}/rows")
@@ -329,7 +329,7 @@ def iceberg(request: PageRequestOf, ref: TableOf) -> Response:
 
 @router.get("/tables/{namespace}/{name}/iceberg/metadata")
 def metadata(request: PageRequestOf, ref: TableOf) -> Response:
-    """The metadata document as it is."""
+    """The metadata document, unchanged."""
     return request.answer("metadata.html", _head(request, ref))
 
 

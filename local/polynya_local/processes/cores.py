@@ -17,7 +17,7 @@ def cores(cgroups: Path = CGROUPS, own: Path = OWN_CGROUPS) -> int:
         cgroups: where Linux shows the limits of groups of processes, version 1 or 2.
         own: the file that names those of this process.
     """
-    affinity = getattr(os, "sched_getaffinity", None)  # Linux alone has it
+    affinity = getattr(os, "sched_getaffinity", None)  # only Linux has it
     most = len(affinity(0)) if affinity else os.cpu_count() or 1
     return max(1, min([most, *(ceil(quota) for quota in _quotas(cgroups, own))]))
 

@@ -79,7 +79,7 @@ class ProcessPool:
         self._new_function, self._niceness = new_function, niceness
         self._free = BoundedSemaphore(most)
         self._idle: list[_Process] = []
-        """In the order of their last answers, the newest one at the end."""
+        """The waiting processes, in the order of their last answers."""
         self._all: set[_Process] = set()
         self._timer: Timer | None = None
         self._lock = Lock()

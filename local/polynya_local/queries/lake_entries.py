@@ -35,7 +35,7 @@ class Totals:
     files: int
     bytes: int
     most_rows: int
-    """The most rows that data files of an entry have; it may have fewer live ones."""
+    """The most rows in the data files of an entry; fewer may be live."""
     most_bytes: int
 
 

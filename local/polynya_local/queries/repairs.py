@@ -24,7 +24,7 @@ class ValueCount:
 
     partition_id: int
     key_index: int
-    """From 0."""
+    """Counted from 0."""
     files: int
 
 

@@ -265,7 +265,7 @@ def _keys(request: Request) -> list[str]:
     """The keys that a DeleteObjects names.
 
     Raises:
-        Malformed: the body is no such document, or has too many keys.
+        Malformed: the body is not such a document, or has too many keys.
     """
     try:
         body, _ = decoded_body(request)
@@ -293,7 +293,7 @@ def _deleted(refusals: dict[str, str]) -> Response:
 
 
 def spellings_with_dots(location: str) -> Iterator[str]:
-    """Every path by which DuckLake may know the file, with and without one `/./`, which is `/`."""
+    """Every path by which DuckLake may know the file, also with one `/./`, which equals `/`."""
     for path in spellings(location):
         yield from (path, f"./{path}")
         yield from (
@@ -309,7 +309,7 @@ TRIES = 5
 
 @dataclass(frozen=True, slots=True)
 class UncommittedFiles:
-    """Finds the files that no commit has named, and tells later ones that they are changed."""
+    """Finds the files that no commit has named, and tells later commits that they have changed."""
 
     database: Database
     identity: Callable[[str], str] | None = None

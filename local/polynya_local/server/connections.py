@@ -72,7 +72,7 @@ class LimitedConnection(HttpToolsProtocol):
             super().data_received(data)
             self._head_bytes += len(data)
             if self.cycle is not None and self.cycle.response_complete:
-                # The rest of a body that nobody reads has ended the time until the next request.
+                # The unread rest of a body has cancelled the timeout until the next request.
                 self.timeout_keep_alive_task = self.loop.call_later(
                     self.timeout_keep_alive, self.timeout_keep_alive_handler
                 )

@@ -91,7 +91,7 @@ class Certificate:
     def __call__(
         self, config: uvicorn.Config, new_context: Callable[[], ssl.SSLContext]
     ) -> ssl.SSLContext:
-        """The TLS of a process, as uvicorn asks for it."""
+        """The TLS context of a process, which uvicorn requests."""
         context = self.context()
         threading.Thread(
             target=self._renew, args=[context], name="certificate", daemon=True

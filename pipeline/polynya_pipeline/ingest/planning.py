@@ -45,9 +45,9 @@ class IngestSpec:
     mode: str = Mode.APPEND
     create: bool = False
     partition_by: tuple[str, ...] = ()
-    """For a table that is created: `region`, `day(at)`, `bucket(8, id)`."""
+    """The keys of a table that is created: `region`, `day(at)`, `bucket(8, id)`."""
     comment: str | None = None
-    """For a table that is created."""
+    """The comment of a table that is created."""
     evolve: bool = False
     author: str | None = None
     message: str | None = None

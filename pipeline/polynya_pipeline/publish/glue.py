@@ -169,7 +169,7 @@ class GlueDatabase:
                     gone.append(table["Name"])
             # Glue's DeleteTable takes no version: a commit since the list was read is not noticed.
             for name in gone:
-                with suppress(_client().exceptions.EntityNotFoundException):  # somebody was faster
+                with suppress(_client().exceptions.EntityNotFoundException):  # it is gone already
                     _client().delete_table(DatabaseName=self.name, Name=name)
         return gone
 

@@ -13,7 +13,7 @@ from .report import Page, pack, page_key, pages, unpack
 SUMMARY = ".summary"
 
 MANY = 32
-"""With so many keys or more, the store is listed instead of read key by key."""
+"""With this many keys or more, the store is listed instead of read key by key."""
 
 ListStored = Callable[[Sequence[str]], set[str]]
 """Lists which of some keys of one table are stored.

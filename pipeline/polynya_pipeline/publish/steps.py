@@ -91,7 +91,7 @@ def plan_parts(number: int, table: PublishedTable) -> Iterator[Part]:
 
 
 def plan_in_executor(task: Task) -> list[Answer]:
-    """For each snapshot, the keys of its manifests.
+    """The keys of the manifests of each snapshot.
 
     Returns:
         Nothing if the executor cannot read the driver's snapshot of PostgreSQL.
@@ -160,7 +160,7 @@ def _missing_manifests(table: PublishedTable) -> dict[int, list[Manifest]]:
 
 
 def build_in_executor(task: Task) -> list[Answer]:
-    """For each part, the number of files that were written and their size in bytes."""
+    """The number and the bytes of the files that were written, for each part."""
     return run_parts(task, _build)
 
 

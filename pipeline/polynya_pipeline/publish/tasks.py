@@ -131,7 +131,7 @@ class Executors:
     def run(
         self, work: Callable[[Task], list[Answer]], tasks: Sequence[Task]
     ) -> Iterator[tuple[int, bool, Any]]:
-        """For each part: the table's number, and True with the result, or False with a reason.
+        """The table's number for each part, and True with the result, or False with a reason.
 
         Raises:
             JobError: a task failed.

@@ -73,7 +73,7 @@ class FooterTask:
     bounds: dict[int, dict[int, tuple[str | None, str | None]]]
     """Minimum and maximum in the catalog, by data file id and column id."""
     contains_nan: dict[int, dict[int, bool | None]]
-    """By data file id and column id; None: the catalog does not say."""
+    """As in the catalog, by data file id and column id; None: it does not say."""
 
 
 def check_footers(task: FooterTask) -> list[Problem]:
