@@ -14,7 +14,7 @@ def main() -> None:
         app(prog_name="polynya")
     except ModuleNotFoundError as error:
         package = (error.name or "").partition(".")[0]
-        # One of ours is missing: a fault, which no extra mends.
+        # A package of Polynya is missing: no extra brings it.
         if package.startswith("polynya"):
             raise
         sys.exit(missing(package, sys.argv[1:]))

@@ -65,7 +65,7 @@ from .server.request_ids import RequestIds
 from .server.turns import Turns
 
 MOST_BESIDE = 2
-"""How many files a process generates at the same time before they are asked for."""
+"""How many files a process generates in advance at the same time."""
 
 THREADS = 16
 """How many requests to the catalog a process answers at the same time, each with a connection."""
@@ -103,7 +103,7 @@ class ServedLake:
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """What a process makes its application of. It can be pickled if no lake is in a file."""
+    """What a process needs for its application. It can be pickled if no lake is in a file."""
 
     settings: Mapping[str, str] = field(repr=False)
     """As in docs/settings.md; they may hold passwords."""
@@ -115,9 +115,9 @@ class Served:
     s3_port: int
     """Where the S3 endpoint listens."""
     aws: AwsSettings
-    """Where AWS is, or what is in its place: the S3 behind, with the data."""
+    """The endpoints of AWS or of what replaces it: the S3 behind, with the data."""
     supporting_bucket: str
-    """The bucket before which the virtual files are, if they are generated when they are read."""
+    """The bucket behind the alias of the virtual files, if they are generated on read."""
     virtual_root: str
     """The location of all virtual files, with a slash at its end."""
     cache_folder: Path
@@ -269,7 +269,7 @@ class Application:
         else:
             is_for_page = self._page is not None and self._is_for_page(request)
             failure = await to_thread.run_sync(self._refresh, request) if self._mirrors else None
-            # The page says itself of when what it shows is.
+            # The page itself says how old the state is that it shows.
             if failure and not is_for_page:
                 await send_response(scope, receive, send, _refusal(failure))
                 return
@@ -324,7 +324,7 @@ class Application:
         return await to_thread.run_sync(answer, limiter=self._limiter)
 
     def _run_soon(self, work: Callable[[], object]) -> None:
-        """Run it beside the requests, if there is not too much to do: a request would do it too."""
+        """Run work beside the requests, unless too much is under way: then a request will do it."""
         if not self._beside.acquire(blocking=False):
             return
 
@@ -336,18 +336,18 @@ class Application:
                 self._beside.release()
 
         try:
-            # A daemon: the server ends without it.
+            # A daemon: the server does not wait for it when it ends.
             Thread(target=copy_context().run, args=(run,), name="beside", daemon=True).start()
         except RuntimeError:  # there can be no more threads
             self._beside.release()
 
     @contextmanager
     def _committing(self, call: Call) -> Iterator[None]:
-        """A request that writes to a lake."""
+        """Lock a lake in a file for the block, in which a request writes to it."""
         name = self._only or Warehouse.parse_prefix(call.prefix).name
         with ExitStack() as stack:
             if name in self._uncommitted and (mirror := self._mirrors.get(name)) is not None:
-                # It has the file for itself.
+                # The commit has the file for itself.
                 stack.enter_context(translate_read_errors(mirror.name))
                 stack.enter_context(mirror.writing())
             yield
@@ -370,7 +370,7 @@ class Application:
                 warehouse=name,
                 delivery=served.settings["DELIVERY"],
                 writes=lake.uploads is not None,
-                # Of interest on this machine alone.
+                # The folder is of interest only on this machine.
                 folder="" if self._access else str(lake.opened.folder or ""),
                 lake=name if served.are_several else lake.opened.name,
                 has_tokens=self._access is not None,

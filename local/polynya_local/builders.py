@@ -1,4 +1,4 @@
-"""The processes of the server that work for its requests: what is large, and what others wrote."""
+"""The processes in which the server builds large files, and reads files that others wrote."""
 
 import operator
 import os
@@ -28,14 +28,14 @@ MOST_READERS = max(2, cores())
 """How many processes there are at the same time, for each process that answers."""
 
 NICENESS = 5
-"""Requests that wait for no build go first."""
+"""Requests that need no build have priority."""
 
 
 class LakeFolders:
-    """The folders of this machine where what is generated for lakes is kept."""
+    """The folders of this machine with the generated files of lakes."""
 
     def __init__(self, folder: Path, names: Mapping[str, str]) -> None:
-        """Delete what is too much. Args: as `NewBuilder`."""
+        """Begin to delete what exceeds the limit. Args: as `NewBuilder`."""
         self._folder, self._names = CacheFolder(folder), names
 
     def store(self, config: Config) -> FolderStore:
@@ -44,7 +44,7 @@ class LakeFolders:
 
     @property
     def leases(self) -> FolderStore:
-        """What processes that serve these lakes take turns with."""
+        """The leases by which processes that serve these lakes take turns."""
         return self._folder.store(folder_name(*self._names.values()))
 
     def cache(self, config: Config, clients: Clients, memory: MemoryCache) -> FileCache:
@@ -57,7 +57,7 @@ class LakeFolders:
 
 @dataclass(frozen=True, slots=True)
 class NewBuilder:
-    """Makes, in a process, the function that builds a file of a lake in the store of all."""
+    """Makes the function that builds files of lakes, in the process that runs it."""
 
     settings: Mapping[str, str] = field(repr=False)
     """As in docs/settings.md; they may hold passwords."""
@@ -118,7 +118,7 @@ def new_builders(
     folders: Mapping[str, LocalBucket],
     aws: AwsSettings,
 ) -> Builders:
-    """Those of an application; none is started yet. Args: as `NewBuilder`."""
+    """The builders of an application; none is started yet. Args: as `NewBuilder`."""
     new_builder = NewBuilder(settings, cache_folder, cache_names, folders, aws)
     return Builders(ProcessPool(new_builder, MOST_BUILDERS, niceness=NICENESS))
 

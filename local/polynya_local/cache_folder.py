@@ -1,7 +1,7 @@
 """The stores of generated files on a server: a folder for each lake, which processes share.
 
-Everything in them can be deleted at any time. What has not been read for the longest time, of all
-lakes, goes when the folder around them is full.
+Everything in them can be deleted at any time. When the folder around them is full, the files that
+were read longest ago, of all lakes, are deleted.
 """
 
 import fcntl
@@ -26,8 +26,8 @@ DEFAULT_LIMIT = 10 * 1024**3
 """The bytes of all files together."""
 
 COUNTED_AFTER = 100
-"""A process counts the files again when it has written this part of the limit, and so do others
-meanwhile: together they have some hundredths more than the limit at most."""
+"""A process counts the files again when it has written a hundredth of the limit. Several processes
+together exceed the limit by some hundredths at most."""
 
 DIGEST_BYTES = 32
 """A file begins with the SHA-256 of its body."""
@@ -35,7 +35,7 @@ DIGEST_BYTES = 32
 LAKE_DIGITS = 16
 LAKE, PART = "[0-9a-f]" * LAKE_DIGITS, "[0-9a-f]" * 2
 """The names of the folder of a lake, and of one with some of its files. Nothing else is deleted:
-whoever serves may have named a folder in which there is more."""
+the user may have named a folder that has other content."""
 
 FILES, LEASES, NEW = "files", "leases", "new-"
 
@@ -50,7 +50,7 @@ class CacheFolder:
     """The folders of lakes, whose files have one limit together."""
 
     def __init__(self, folder: Path, limit: int = DEFAULT_LIMIT) -> None:
-        """Begin to delete what is too much.
+        """Begin to delete what exceeds the limit.
 
         Args:
             limit: the bytes of all files together; a tenth is deleted when they are more.
@@ -74,8 +74,8 @@ class CacheFolder:
                 self._begin_to_trim()
 
     def _begin_to_trim(self) -> None:
-        # 200,000 files take more than a second, for which neither the start nor a request waits. If
-        # more is written than is counted meanwhile, what writes waits: the limit holds.
+        # Counting 200,000 files takes more than a second; neither the start nor a request waits. If
+        # the next count is due before this one has ended, a write waits, so that the limit holds.
         if self._trimming is not None:
             self._trimming.join()
         self._written, self._trimming = 0, None
@@ -87,7 +87,7 @@ class CacheFolder:
             self._trim()
 
     def _trim(self) -> None:
-        """Delete what was read longest ago, if there is too much."""
+        """Delete what was read longest ago, if the limit is exceeded."""
         files = list(self._files())
         size = sum(file.size for file in files)
         if size <= self._limit:
@@ -116,7 +116,7 @@ class CacheFolder:
 
 
 def folder_name(*identity: str) -> str:
-    """The name of the folder of a lake, by all that tells it from other ones."""
+    """The name of the folder of a lake, from everything that distinguishes it from others."""
     return hashlib.sha256(json.dumps([identity]).encode()).hexdigest()[:LAKE_DIGITS]
 
 
@@ -124,7 +124,7 @@ class FolderStore:
     """Bytes by key. The name of a file is the hash of its key. Methods raise OSError."""
 
     def __init__(self, folder: Path, written: Callable[[int], object]) -> None:
-        """Nothing is made before it is needed.
+        """Keep the arguments; no folder is created yet.
 
         Args:
             written: called with the bytes of each file that was written.
@@ -135,8 +135,10 @@ class FolderStore:
         self._lock = Lock()
 
     def get(self, key: str) -> bytes | None:
-        """The stored bytes; None if there are none, or if their checksum is wrong: then the file
-        is deleted."""
+        """The stored bytes; None if there are none.
+
+        A file whose checksum is wrong is deleted.
+        """
         path = self._path(key)
         try:
             stored = path.read_bytes()
@@ -165,8 +167,10 @@ class FolderStore:
         return body
 
     def lease(self, key: str) -> bool:
-        """Take the lease of a key, until `put`, `release` or the end of the process; False: it is
-        taken."""
+        """Take the lease of a key; False: it is taken.
+
+        It ends with `put`, `release` or the process.
+        """
         path, flags = self._lease_path(key), os.O_CREAT | os.O_RDWR | os.O_CLOEXEC
         descriptor = _made_in(path.parent, lambda: os.open(path, flags, 0o600))
         try:
@@ -183,8 +187,8 @@ class FolderStore:
         with self._lock:
             descriptor = self._leases.pop(key, None)
         if descriptor is not None:
-            # Who has opened it before may take the lease of a file without a name: then two
-            # generate the same bytes.
+            # A process that has opened it before may lock the deleted file: then two generate the
+            # same bytes.
             self._lease_path(key).unlink(missing_ok=True)
             os.close(descriptor)
 
@@ -197,7 +201,7 @@ class FolderStore:
 
 
 def _made_in(folder: Path, make: Callable[[], Made]) -> Made:
-    """What `make` gives, with a folder that anybody may delete at any time."""
+    """The result of `make`, which needs a folder that may be deleted at any time."""
     folder.mkdir(parents=True, exist_ok=True)
     try:
         return make()

@@ -1,7 +1,7 @@
 """The subcommands of `polynya`; `__main__` runs them.
 
 The modules of the commands import a web server and DuckDB's client, which take a second: each is
-imported when its command is asked for.
+imported when its command is run.
 """
 
 from importlib import import_module
@@ -37,7 +37,7 @@ SUBCOMMANDS = {
     "publish": Subcommand("jobs", "Generate metadata files, or export Iceberg tables."),
     "verify": Subcommand("jobs", "Check that a lake agrees with its catalog."),
 }
-"""In the order of `polynya --help`."""
+"""The subcommands, in the order of `polynya --help`."""
 
 
 class Command(TyperCommand):
@@ -52,10 +52,10 @@ class Command(TyperCommand):
 
 
 class Subcommands(TyperGroup):
-    """The commands of SUBCOMMANDS, each imported when it is asked for."""
+    """The commands of SUBCOMMANDS, each imported when it is needed."""
 
     def __init__(self, **attributes: Any) -> None:
-        """Take the names, of which Typer suggests one for a name that is misspelt."""
+        """Set the names, from which Typer suggests one for a misspelt name."""
         super().__init__(**attributes)
         self.commands = dict.fromkeys(SUBCOMMANDS)  # type: ignore[assignment]
 

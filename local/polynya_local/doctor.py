@@ -27,7 +27,7 @@ COLOURS = {
     "slow": "yellow",
     "information": "dim",
 }
-"""By the consequence of a finding, the worst first."""
+"""The colour of a finding by its consequence, the worst first."""
 
 
 def doctor(

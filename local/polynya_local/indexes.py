@@ -84,11 +84,11 @@ def create_indexes(
     """Create indexes, and show which.
 
     Args:
-        owner: the role to become before; None: the connection's own.
+        owner: the role that creates them (SET ROLE); None: the connection's own.
 
     Raises:
-        Failed: the database refuses one; those before it are there.
-        JobError, ConnectionLost: it cannot be connected.
+        Failed: the database refuses one; those before it remain.
+        JobError, ConnectionLost: the database cannot be reached.
     """
     progress = Progress(sys.stderr)
     with closing(connect(url, metadata_schema, needs_session=True)) as con:

@@ -106,7 +106,7 @@ def _json(report: dict[str, Any]) -> dict[str, Any]:
 
 
 def _table_named(con: Connection, lake: Lake, name: str) -> tuple[Schema, Table]:
-    """The table with this full name, or with this name alone.
+    """The table with this full name, or with this name in any namespace.
 
     Raises:
         NoSuchTable: there is none; with up to 20 names that exist.

@@ -83,7 +83,7 @@ def accept_postgresql(job: Callable[..., None], otherwise: str) -> Callable[...,
     """A job's command that takes any address of a catalog in PostgreSQL.
 
     Args:
-        otherwise: what is said of a catalog in a file.
+        otherwise: the end of the message for a catalog in a file.
     """
 
     @wraps(job)

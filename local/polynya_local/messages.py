@@ -1,4 +1,4 @@
-"""Requests and answers as records, for what answers them in a thread of its own.
+"""Requests and answers as records, for functions that answer in threads.
 
 Header values have one character per byte (Latin-1), as in `http.client`, so that every header
 passes through unchanged.
@@ -16,10 +16,10 @@ from typing import IO, Protocol
 PIECE = 1024 * 1024
 
 IN_MEMORY = 1024 * 1024
-"""Bytes of a body; those of a longer one are in a temporary file."""
+"""The longest body in memory, in bytes; a longer one is in a temporary file."""
 
 LONGEST_TRAILERS = 64 * 1024
-"""Bytes after the last chunk of a body."""
+"""The most bytes after the last chunk of a body."""
 
 Headers = tuple[tuple[str, str], ...]
 
@@ -42,7 +42,7 @@ class Body(Protocol):
         """
 
     def file(self) -> IO[bytes]:
-        """The same as a file, of which little is in memory.
+        """The body as a file, of which little is in memory.
 
         Raises:
             ConnectionError, RequestTimeout: as `read`.

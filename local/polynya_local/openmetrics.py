@@ -21,7 +21,7 @@ SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25, 60)
 """The bounds of histograms: API Gateway waits 30 s, S3 Object Lambda 60 s."""
 
 LAKE = "lake"
-"""The label of all: a lake of the deployment; empty: no request that names one, or the page."""
+"""The label of all metrics: a lake; empty: a request that names none, or one of the page."""
 
 COUNT, HISTOGRAM = "count", "histogram"
 
@@ -40,7 +40,7 @@ class Metric:
     labels: tuple[str, ...] = ()
     """Besides `lake`, which all have."""
     scale: float = 1
-    """What a value is multiplied by: OpenMetrics has seconds, CloudWatch milliseconds."""
+    """The factor for a value: OpenMetrics has seconds, CloudWatch milliseconds."""
 
 
 METRICS = {

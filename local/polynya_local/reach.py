@@ -78,7 +78,7 @@ def check_store(bucket: str, key: str | None, s3_endpoint: str | None) -> str | 
     """Read one byte of a file of the lake.
 
     Args:
-        key: of the file; None: the lake has none, and S3 is asked for the bucket.
+        key: of the file; None: the lake has none, and only the bucket is checked.
         s3_endpoint: None: Amazon's.
 
     Returns:
@@ -116,7 +116,7 @@ def check_store(bucket: str, key: str | None, s3_endpoint: str | None) -> str | 
             body_of(client.get_object(Bucket=bucket, Key=key, Range="bytes=0-0"))
     except ClientError as error:
         return _answered(where, bucket, key, error.response)
-    except (BotoCoreError, ValueError) as error:  # ValueError: an endpoint that is no URL
+    except (BotoCoreError, ValueError) as error:  # ValueError: an endpoint is not a URL
         remedy = "" if s3_endpoint else "; --s3-endpoint names an S3 that is not Amazon's"
         words = " ".join(str(error).split()).rstrip(".")
         raise ServiceUnavailable(f"{where} cannot be read: {words}{remedy}") from None

@@ -1,7 +1,7 @@
 """`polynya register`: tables of another Iceberg catalog become tables of a lake, without a copy.
 
-It asks a catalog that Polynya serves, which does the work: so each kind of lake, and each place
-where Polynya runs, is registered into in the same way.
+A catalog that Polynya serves does the work, so the command is the same for all kinds of lakes, and
+wherever Polynya runs.
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pyiceberg.catalog.rest import RestCatalog
 
 METADATA = (".metadata.json", ".metadata.json.gz")
-"""How the names of metadata files end."""
+"""The endings of the names of metadata files."""
 
 
 class Source(NamedTuple):
@@ -40,7 +40,7 @@ class NotRegistered(Exception):
 def _pair(text: str) -> tuple[str, str]:
     key, separator, value = text.partition("=")
     if not (key and separator):
-        raise typer.BadParameter(f"{text!r} is no KEY=VALUE")
+        raise typer.BadParameter(f"{text!r} is not KEY=VALUE")
     return key, value
 
 
@@ -184,7 +184,7 @@ def _catalog_sources(catalog: "Catalog", named: Sequence[str]) -> Iterator[Sourc
     for levels in identifiers if named else _tables(catalog, ()):
         try:
             location, reason = catalog.load_table(levels).metadata_location, ""
-        except Exception as error:  # whatever the catalog's client raises: the next ones follow
+        except Exception as error:  # any error of the catalog's client: the other tables follow
             location, reason = "", f"the source catalog does not load it: {error}"
         yield Source(levels[:-1], levels[-1], location, reason)
 

@@ -22,7 +22,7 @@ from .queries.repairs import LiveTable
 def surplus_values(con: Connection, table_id: int) -> dict[tuple[int, int], int]:
     """How many files have more partition values than keys: by partition_id and number of keys.
 
-    Of several values that are too many, the one that most files have counts.
+    If there are several surplus values, the one that most files have is counted.
     """
     texts = repairs.tag_texts(table_id, PARTITION_SPECS).run(con)
     specs = client_specs(Tag(table_id, PARTITION_SPECS, text) for text in texts)
@@ -70,7 +70,11 @@ def _repair(snapshot: NewSnapshot, lake: Lake, table: LiveTable) -> Iterator[str
 def _remove_surplus_values(
     snapshot: NewSnapshot, table_id: int, partition_id: int, count: int
 ) -> None:
-    """Remove those beyond the first `count` of each file; 1.0 does not merge the files over it."""
+    """Remove the values beyond the first `count` of each file.
+
+    In a catalog of version 1.0, the files of each kind of directory get a partitioning of their
+    own, so that DuckLake does not merge them with others.
+    """
     con = snapshot.con
     files = partitionings.remove_surplus_values(con, table_id, partition_id, count)
     if snapshot.layout.is_1_1:

@@ -75,7 +75,7 @@ def bound_sockets(port: int | None, host: str) -> "Iterator[Sockets]":
         port: of the catalog; None: the first of PORTS that is free, like the one after it.
 
     Raises:
-        Misconfigured: a port is taken, or the address is none of this machine.
+        Misconfigured: a port is taken, or this machine does not have the address.
     """
     sockets = _first_free(host) if port is None else _bound_at(port, host)
     try:
@@ -90,7 +90,7 @@ def _first_free(host: str) -> "Sockets":
         try:
             sockets = _bound(port, host)
         except OSError as error:
-            # Another port would not help: once more, to say what is wrong.
+            # Another port would not help: it is tried once more for the message.
             if error.errno != errno.EADDRINUSE:
                 return _bound_at(port, host)
             continue
@@ -219,8 +219,8 @@ def serve(
         typer.Option(
             metavar="NAMES",
             show_default="all",
-            help="Make up for the faults of these clients, such as spark,trino; all; or none: data "
-            "files that they misread, or over which they fail, have another footer when they are "
+            help="Work around the faults of these clients, such as spark,trino; all; or none: data "
+            "files that they misread, or on which they fail, get another footer when they are "
             "read. With materialize, only if --copy-data-files is given.",
         ),
     ] = None,
@@ -237,8 +237,8 @@ def serve(
         typer.Option(
             "--writes",
             help="Let Iceberg clients write; without --policy, all callers may. "
-            "The role must be a member of the owner of DuckLake's tables, as which the tables "
-            "polynya_commits and polynya_changed_uploads are created where they are missing; "
+            "The role must be a member of the owner of DuckLake's tables, who gets the tables "
+            "polynya_commits and polynya_changed_uploads where they are missing; "
             "`polynya writes` checks it.",
         ),
     ] = False,
@@ -377,8 +377,8 @@ def serve(
     except PolynyaError as error:
         say(str(error))
         raise typer.Exit(1) from None
-    # Imported here: a server and DuckDB take a second or two, in which nobody would be told that a
-    # name is wrong.
+    # Imported here: a server and DuckDB take a second or two to load; a wrong name is reported
+    # before that.
     from polynya.access.policy import is_directory
 
     from .lakes.opened import opened

@@ -51,7 +51,7 @@ from .writes import rule_for_everybody
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """The options of the command, beside those that say which lake it is."""
+    """The options of the command, besides those that say which lake it is."""
 
     s3_endpoint: str | None
     host: str
@@ -62,7 +62,7 @@ class Options:
     clients: str
     """As the setting CLIENTS."""
     copy_data_files: bool
-    """S3 copies the data files that are changed for these clients, with `materialize`."""
+    """Whether S3 copies the data files that are changed for these clients, with `materialize`."""
     writes: bool
     cache: Path
     """The folder of generated files, of all lakes."""
@@ -72,7 +72,7 @@ class Options:
     allowed_hosts: tuple[str, ...] = ()
     """What the header Host may be, besides this machine's own names."""
     file_directories: tuple[str, ...] = ()
-    """From where everybody may add and register files, besides the lake's data path."""
+    """Directories from which everybody may add and register files, besides the data path."""
     access: AccessSettings | None = None
     """How callers are known; None: everybody may call."""
     authorization: str = ""
@@ -82,7 +82,7 @@ class Options:
     certificate: Certificate | None = None
     """None: without TLS."""
     connections: int = MOST_CONNECTIONS
-    """How many a process has at the same time."""
+    """The most connections of a process at the same time."""
     trusted_proxies: tuple[str, ...] = ()
     """Addresses and networks of proxies that say who the client is."""
     public_uris: tuple[str | None, str | None] = (None, None)
@@ -100,8 +100,8 @@ class Options:
 
     @property
     def hides_columns(self) -> bool:
-        """Whether the server can keep columns of a table from callers: it knows them, and their
-        keys reach what it generates alone."""
+        """Whether the server can hide columns of a table: it knows callers, and their keys are
+        only for files that it generates."""
         return self.access is not None and self.sessions is None and self.is_object_lambda
 
     def bucket_of_virtual_files(self, data_bucket: str) -> str:
@@ -110,7 +110,7 @@ class Options:
 
 
 Sockets = tuple[socket, socket]
-"""Those of the catalog and of S3, which listen."""
+"""The listening sockets of the catalog and of S3."""
 
 
 Settings = Mapping[str, Mapping[str, str]]
@@ -306,7 +306,7 @@ def _policy_of_writes(
     lakes: Mapping[str, ServedLake], directories: Sequence[str], *, are_several: bool
 ) -> str:
     """The policy that permits everything in each lake."""
-    # Not all that this process may read in S3: whoever connects would read it then.
+    # Not everything that this process may read in S3: all callers could then read it.
     rules = [
         rule_for_everybody([served.uploads.data, *directories] if served.uploads else [])
         | ({"lakes": [name]} if are_several else {})

@@ -30,8 +30,8 @@ def token(
 ) -> None:
     """Make a token for `polynya serve --tokens`.
 
-    Prints the token, which is kept nowhere: the file gets what it hashes to. To take a token back,
-    remove its line.
+    Prints the token, which is stored nowhere: the file gets its hash. To revoke a token, remove its
+    line.
     """
     try:
         secret, line = new_line(name)

@@ -1,6 +1,6 @@
-"""`polynya writes`: whether Iceberg clients can write to a lake, and the table that this needs.
+"""`polynya writes`: whether Iceberg clients can write to a lake, and the tables that this needs.
 
-`polynya serve --writes` asks the same before it starts, and lets everybody write.
+`polynya serve --writes` checks the same before it starts; without a policy, all callers may write.
 """
 
 import json
@@ -41,7 +41,7 @@ from .repair import repair as repair_rows
 
 
 def everybody_may_write(*directories: str) -> str:
-    """AUTHORIZATION of `--writes`: without a policy nobody may write.
+    """The setting AUTHORIZATION for `--writes`: without a policy nobody may write.
 
     Args:
         directories: from which files may be added.
@@ -91,7 +91,7 @@ def writes(
 ) -> None:
     """Check whether Iceberg clients can write to a DuckLake with this role.
 
-    Writes need the table polynya_commits beside DuckLake's own, which remembers what clients
+    Writes need the table polynya_commits beside DuckLake's own, which records what clients
     committed. The exit code is 1 if something is missing.
     """
     try:
@@ -135,10 +135,10 @@ def writes(
 
 
 def _repair(address: str, metadata_schema: str) -> None:
-    """Repair a lake, and print what that was.
+    """Repair a lake, and print what was repaired.
 
     Raises:
-        PolynyaError: it cannot be read, or not be written; nothing is changed.
+        PolynyaError: it cannot be read or written; nothing is changed.
     """
     # Imported here: DuckDB takes a second, which the rest of the command does not need.
     from .lakes.opened import opened, translate_read_errors
@@ -257,8 +257,8 @@ def _problems_of_role(rights: WriterRights, metadata_schema: str) -> list[str]:
     problems = []
     if not rights.may_be_owner:
         problems.append(
-            f"the role {rights.role} is no member of {rights.owner}, which owns DuckLake's tables: "
-            f"GRANT {owner} TO {role}"
+            f"the role {rights.role} is not a member of {rights.owner}, which owns DuckLake's "
+            f"tables: GRANT {owner} TO {role}"
         )
     if rights.commits_owner is None:
         problems.append("the table polynya_commits is missing: run `polynya writes --setup`")
@@ -276,7 +276,7 @@ def _problems_of_role(rights: WriterRights, metadata_schema: str) -> list[str]:
 
 
 def _set_up(con: Connection, rights: WriterRights, metadata_schema: str) -> None:
-    """Create what is missing, and print what that was.
+    """Create what is missing, and print what was created.
 
     Raises:
         Failed: the database refuses it.
@@ -301,7 +301,7 @@ def _set_up(con: Connection, rights: WriterRights, metadata_schema: str) -> None
 
 
 def _index(url: str, metadata_schema: str, statements: list[str], owner: str) -> None:
-    """Create indexes. Commits are right without them."""
+    """Create indexes; failures are only reported, because commits are correct without them."""
     try:
         create_indexes(url, metadata_schema, statements, owner)
     except (Failed, DatabaseError) as error:

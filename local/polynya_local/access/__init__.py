@@ -1,1 +1,1 @@
-"""Who calls the server, and what each caller may: tokens, keys for S3, a line for each request."""
+"""Who calls the server, and what each caller may do: tokens, keys for S3, the audit log."""

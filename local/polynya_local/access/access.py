@@ -1,4 +1,4 @@
-"""Lets callers in: a token for each request, keys for S3, and a line of the audit log."""
+"""Admits callers: checks tokens, vends keys for S3, and writes the audit log."""
 
 from collections.abc import Mapping
 
@@ -19,14 +19,14 @@ from .settings import AccessSettings
 from .table_keys import KeyVending, TableKeys
 
 HEALTH_PATH = "/health"
-"""The path that a balancer reads, without a token."""
+"""The path of a load balancer's health check, which needs no token."""
 
 DELEGATION = {"header.X-Iceberg-Access-Delegation": "vended-credentials"}
 """Java's clients ask for keys only if a header says so."""
 
 
 class Access:
-    """Who may call a server, as one of its processes knows it."""
+    """Decides who may call a server; each of its processes has one."""
 
     def __init__(self, settings: AccessSettings, catalog_uri: str) -> None:
         """Read the file of tokens.
@@ -46,7 +46,7 @@ class Access:
         self.audit = AuditLog(settings.audit_log)
 
     def vending(self, config: Config, aws: Clients) -> CredentialVending:
-        """Vends keys for the tables of a lake: the server's own, or those of the store."""
+        """What vends keys for the tables of a lake: the server's own keys, or the store's."""
         return vending_of_settings(config, aws) or KeyVending(config, aws, self.keys)
 
     def client_properties(self) -> Mapping[str, str]:
@@ -55,7 +55,7 @@ class Access:
         return {**DELEGATION, **({"oauth2-server-uri": uri} if uri else {})}
 
     def admit(self, request: Request) -> Caller | Response:
-        """The caller of a request, or the answer to one that is not let in, or asks for a token."""
+        """The caller of a request; or the answer, if it is refused or asks for a token."""
         if request.path == HEALTH_PATH:
             return ANYBODY
         try:
@@ -71,7 +71,11 @@ class Access:
             return refusal(error)
 
     def counted(self, request: Request, caller: Caller) -> Caller:
-        """The caller of one more request. Raises TooManyRequests: there are too many."""
+        """Count a request of a caller; returns the caller.
+
+        Raises:
+            TooManyRequests: the caller has sent too many.
+        """
         self.rate.take(request.client, caller.identity)
         return caller
 
@@ -93,7 +97,7 @@ class Access:
 
         async def recorded(message: Message) -> None:
             if message["type"] == "http.response.start" and request.path != HEALTH_PATH:
-                # The router has added the function of the route, and what the path names.
+                # The router has added the function of the route, and the parameters in the path.
                 routed = scope.get(ROUTED, scope)
                 operation = getattr(routed.get("endpoint"), "__name__", request.method)
                 names = routed.get("path_params", {})

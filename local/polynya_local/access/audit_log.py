@@ -9,7 +9,7 @@ from polynya.runtime.errors import Misconfigured
 from polynya.runtime.request_id import current_request_id
 
 ROUTED = "polynya.routed"
-"""The key, in the scope of a request, of the scope that the router of the page has got."""
+"""The key, in the scope of a request, of the scope that the page's router got."""
 
 
 class AuditLog:

@@ -1,4 +1,4 @@
-"""Who sends a request: the bearer of a token of the server's file, or of an issuer's."""
+"""Who sends a request: the bearer of a token from the server's file, or from an issuer."""
 
 import base64
 import binascii
@@ -52,11 +52,11 @@ class Callers:
 
         Args:
             claims: those of the caller.
-            token_hash: what the token hashes to, if it was one of the file.
+            token_hash: the hash of the token, if it was one of the file.
 
         Raises:
-            NotAuthorized: the token is not in the file any more, or the issuer is none of this
-            server's.
+            NotAuthorized: the token is no longer in the file, or this server does not know the
+                issuer.
             Misconfigured: as `TokenFile.name_of_hash`.
         """
         if TOKEN in claims:
@@ -132,7 +132,7 @@ def refusal(error: PolynyaError) -> Response:
     if isinstance(error, Misconfigured):
         logger.error("all requests are refused: %s", error)
         # Strangers need not know where files of the server are.
-        error = Misconfigured("the server cannot say who calls; its log says why")
+        error = Misconfigured("the server cannot identify callers; its log says why")
     headers = [("Content-Type", "application/json")]
     if isinstance(error, NotAuthorized):
         headers.append(("WWW-Authenticate", "Bearer"))
@@ -144,7 +144,7 @@ def refusal(error: PolynyaError) -> Response:
 
 
 def _named_issuer(token: str) -> str | None:
-    """The issuer that a token names, which nobody has verified yet."""
+    """The issuer that a token names; it is not verified."""
     parts = token.split(".")
     if len(parts) != 3:
         return None

@@ -28,12 +28,12 @@ from ..queries.lake_snapshots import schema_version
 from .table_keys import Grant
 
 FRESH_SECONDS = 60
-"""How long a process keeps where a table has its files."""
+"""How long a process caches the locations of a table's files."""
 LOOK_SECONDS = 1
-"""After this time the catalog is read again for a file that it did not have, and for tables that
-were made or renamed."""
+"""The age at which the catalog is read again for a file that it did not have, and for tables that
+were created or renamed."""
 MOST_TABLES = 1000
-"""How many tables a process keeps this of."""
+"""The number of tables whose locations a process caches."""
 
 OF_DUCKDB = re.compile(r".*-deletes[.](?:parquet|puffin)", re.DOTALL)
 """The delete files that DuckDB puts beside data files."""
@@ -41,11 +41,11 @@ OF_DUCKDB = re.compile(r".*-deletes[.](?:parquet|puffin)", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class _Scopes:
-    """Where a table has its files."""
+    """The locations of a table's files."""
 
     read_at: float
     schema_version: int | None
-    """That of the lake at that time."""
+    """The lake's schema version at that time."""
     reads: frozenset[S3Scope] = frozenset()
     writes: frozenset[S3Scope] = frozenset()
     deletes: frozenset[S3Scope] = frozenset()
@@ -60,14 +60,14 @@ class _Scopes:
 
 
 class GrantedFiles:
-    """Where the tables of a lake have their files."""
+    """The locations of the files of a lake's tables."""
 
     def __init__(self, config: Config, database: Database, virtual_location: str) -> None:
-        """Nothing is read before it is needed.
+        """Keep the settings; the catalog is read when it is needed.
 
         Args:
             config: of the lake.
-            virtual_location: below which its virtual files are.
+            virtual_location: the directory of its virtual files.
         """
         self._config, self.database = config, database
         self._virtual_location = virtual_location
@@ -76,7 +76,11 @@ class GrantedFiles:
         self._lock = Lock()
 
     def may_read(self, grant: Grant, location: str) -> bool:
-        """Whether an object is the table's. Raises PolynyaError: the catalog does not answer."""
+        """Whether an object belongs to the table.
+
+        Raises:
+            PolynyaError: the catalog does not answer.
+        """
         scopes = self._scopes(grant, FRESH_SECONDS)
         return scopes.have_read(location) or self._scopes(grant, LOOK_SECONDS).have_read(location)
 
@@ -90,7 +94,7 @@ class GrantedFiles:
         is_fresh = (
             scopes is not None
             and time.monotonic() - scopes.read_at <= seconds
-            # Another table may have got the directory of this one since.
+            # Another table may have this table's directory since then.
             and scopes.schema_version == self._current_schema_version()
         )
         if scopes is None or not is_fresh:
@@ -103,7 +107,7 @@ class GrantedFiles:
         return scopes
 
     def _current_schema_version(self) -> int | None:
-        """The schema version of the lake, as it was a second ago or later."""
+        """The schema version of the lake, at most LOOK_SECONDS old."""
         read_at, version = self._schema_version
         if time.monotonic() - read_at > LOOK_SECONDS:
             version = self._read_schema_version()
@@ -117,7 +121,7 @@ class GrantedFiles:
 
     @retried
     def _read(self, table_uuid: str, directory: str) -> _Scopes:
-        """Where a table has its files; `directory`: as in `Grant`."""
+        """The locations of a table's files; `directory`: as in `Grant`."""
         config, now = self._config, time.monotonic()
         with self.database.transaction() as con:
             lake = queries.lake().run(con)
@@ -157,18 +161,22 @@ class Permission:
 
     @property
     def caller(self) -> Caller:
-        """The caller, as whom virtual files are read."""
+        """The caller for whom virtual files are read."""
         return Caller(vended_for=self.grant.table)
 
     def may_read(self, location: str) -> bool:
-        """Whether an object may be read. Raises PolynyaError: the catalog does not answer."""
+        """Whether an object may be read.
+
+        Raises:
+            PolynyaError: the catalog does not answer.
+        """
         if self.grant.table.hidden_ids:
-            return False  # the virtual files alone are without hidden columns
+            return False  # only virtual files leave out hidden columns
         files = self._files()
         return files is not None and files.may_read(self.grant, location)
 
     def may_write(self, location: str) -> bool:
-        """Whether an object may be uploaded, or an upload taken back. Raises: as `may_read`."""
+        """Whether an object may be uploaded, or its upload aborted. Raises: as `may_read`."""
         if self.grant.table.hidden_ids:
             return False
         files = self._files()
@@ -182,7 +190,7 @@ class Permission:
 
 
 def open_granted_files(config: Config, lakes: Lakes[Any]) -> GrantedFiles:
-    """Where the tables of a lake have their files; the database is not connected yet."""
+    """The locations of a lake's files; the database is not connected yet."""
     location = lakes.virtual_files(config).location
     return GrantedFiles(config, lakes.database(config, STATEMENT_SECONDS), location)
 

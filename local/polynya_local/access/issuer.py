@@ -1,6 +1,6 @@
 """An issuer of tokens: an identity provider with OpenID Connect, whose keys are discovered.
 
-https://openid.net/specs/openid-connect-discovery-1_0.html; RFC 7519 has the tokens (JWT).
+https://openid.net/specs/openid-connect-discovery-1_0.html; RFC 7519 specifies the tokens (JWT).
 """
 
 import json
@@ -31,20 +31,20 @@ ALGORITHMS = (
     "Ed25519",
     "EdDSA",
 )
-"""The algorithms of signatures that are accepted: none with a shared secret."""
+"""The signature algorithms that are accepted: none with a shared secret."""
 
 LEEWAY_SECONDS = 60
-"""By how much the clocks of the issuer and of this machine may differ."""
+"""The greatest difference between the clocks of the issuer and of this machine."""
 
 FRESH_SECONDS = 600
-"""After which the keys are asked for again."""
+"""The age at which the keys are read again."""
 STALE_SECONDS = 3600
 """How long the keys are used while the issuer does not answer."""
 PAUSE_SECONDS = 10
-"""Between two requests for keys that tokens with unknown keys cause, or that failed."""
+"""The shortest time between two requests for keys, whatever causes them."""
 
 WAIT_SECONDS = 1
-"""How long a request waits while another one asks for keys."""
+"""How long a request waits while another one reads the keys."""
 
 LONGEST_DOCUMENT = 1024 * 1024
 LOOPBACK = {"localhost", "127.0.0.1", "::1"}
@@ -54,14 +54,14 @@ class Issuer:
     """Verifies the tokens of one issuer."""
 
     def __init__(self, url: str, audiences: Collection[str]) -> None:
-        """No request is sent yet.
+        """Keep the settings; no request is sent yet.
 
         Args:
-            url: the claim `iss` of its tokens, below which it describes itself.
-            audiences: of which a token has to name one as `aud`.
+            url: the claim `iss` of its tokens; the discovery document is below it.
+            audiences: a token has to name one of them as `aud`.
 
         Raises:
-            Misconfigured: the URL is not one to trust.
+            Misconfigured: the URL is neither https nor on this machine.
         """
         if not is_trusted(url):
             raise Misconfigured(f"an issuer must be https://…, and {url} is not")
@@ -128,16 +128,16 @@ class Issuer:
                 # The issuer may have a new key.
                 decoded = jwt.decode(token, self._current_keys(again=True), algorithms=ALGORITHMS)
             registry.validate(_add_audience(decoded.claims))
-            json.dumps(decoded.claims, ensure_ascii=False).encode()  # half a character is no text
+            json.dumps(decoded.claims, ensure_ascii=False).encode()  # a lone surrogate raises
         except ExpiredTokenError:
             raise NotAuthorized("the token has expired: get a new one") from None
         except (JoseError, ValueError, TypeError) as error:
-            # The sentences of the library name claims and algorithms, no values.
+            # The library's messages name claims and algorithms, but no values.
             raise NotAuthorized(f"the token is not valid here: {error}") from None
         return decoded.claims
 
     def described(self) -> Mapping[str, Any]:
-        """What the issuer says of itself, such as `token_endpoint`.
+        """The issuer's discovery document, which has `token_endpoint`, for example.
 
         Raises:
             ServiceUnavailable: it cannot be read now.
@@ -146,8 +146,8 @@ class Issuer:
         return self._description
 
     def _current_keys(self, *, again: bool = False) -> KeySet:
-        # Anybody may cause a request to the issuer, and one that answers slowly must not keep the
-        # threads of others: they go on with the keys that are there.
+        # Anybody may cause a request to the issuer, and a slow one must not block the threads of
+        # other requests: they go on with the keys that were read before.
         if self._lock.acquire(timeout=WAIT_SECONDS if again or self._are_stale() else 0):
             try:
                 self._read_if_due(again)
@@ -170,7 +170,7 @@ class Issuer:
                 self._keys = self._read_keys(self._description)
                 self._read = now
             except (HTTPError, JoseError, ValueError, KeyError, TypeError):
-                pass  # the old ones hold for a while
+                pass  # the old keys are used until they are stale
 
     def _describe(self) -> Mapping[str, Any]:
         uri = f"{self.url.rstrip('/')}/.well-known/openid-configuration"
@@ -200,8 +200,10 @@ class Issuer:
 
 
 def _add_audience(claims: Mapping[str, Any]) -> dict[str, Any]:
-    """The claims, with the client as the audience of a token that has none: Cognito's access
-    tokens, as API Gateway takes them."""
+    """The claims, with `client_id` as the audience of a token that has none.
+
+    Cognito's access tokens have none; API Gateway accepts them in the same way.
+    """
     client = claims.get("client_id")
     return dict(claims) if "aud" in claims or client is None else {**claims, "aud": client}
 
@@ -217,7 +219,7 @@ def is_trusted(url: str) -> bool:
 
 
 def flat(claims: Mapping[str, Any]) -> dict[str, Any]:
-    """The claims as texts and lists of texts; those in an object have its name before their own."""
+    """The claims as texts and lists of texts; a claim `b` in an object `a` gets the name `a.b`."""
     texts: dict[str, Any] = {}
     for name, value in claims.items():
         inner = {f"{name}.{key}": v for key, v in value.items()} if isinstance(value, dict) else {}
@@ -226,7 +228,7 @@ def flat(claims: Mapping[str, Any]) -> dict[str, Any]:
                 texts.setdefault(key, [_text(v) for v in claim if not isinstance(v, dict | list)])
             elif not isinstance(claim, dict) and claim is not None:
                 texts.setdefault(key, _text(claim))
-    # A name that the file of tokens gives is not for issuers.
+    # Only the file of tokens gives this claim; an issuer must not.
     texts.pop(TOKEN, None)
     return texts
 

@@ -96,9 +96,9 @@ RequestRate = Annotated[
         metavar="N",
         min=0.1,
         show_default=False,
-        help="Answer at most so many requests a second of each caller, ten times as many at "
-        "once, and as many of each address without a valid token; others get 429, or S3's "
-        "SlowDown. Each of --workers counts for itself. Without it, callers are not limited.",
+        help="Answer at most N requests a second of each caller, in a burst ten times as many, and "
+        "as many of each address without a valid token; further ones get 429, or S3's SlowDown. "
+        "Each of --workers counts separately. Without it, callers are not limited.",
     ),
 ]
 TrustProxy = Annotated[
@@ -152,10 +152,10 @@ def access_settings(
     scope: str,
     request_rate: float | None,
 ) -> "AccessSettings | None":
-    """The settings by which callers are known; None: everybody may call.
+    """The settings of access; None: everybody may call.
 
     Raises:
-        Misconfigured: an option needs another one, or a file has another form.
+        Misconfigured: an option needs another one, or a file is malformed.
     """
     if not tokens and not issuers:
         alone = {
@@ -176,7 +176,7 @@ def access_settings(
         )
     if client and not issuers:
         raise Misconfigured("--oidc-client is for --oidc-issuer: give the issuer that knows it")
-    # Imported here: cryptography takes a part of a second.
+    # Imported here: it takes a part of a second to load cryptography.
     from .settings import AccessSettings
 
     settings = AccessSettings(
@@ -189,15 +189,15 @@ def access_settings(
         request_rate=request_rate,
         secret=_secret(secret_file) if secret_file else token_bytes(SHORTEST_SECRET),
     )
-    settings.callers()  # what is wrong is said before a lake is opened
+    settings.callers()  # raises before a lake is opened
     return settings
 
 
 def policy_setting(path: Path) -> str:
-    """The policy of a file, as the setting AUTHORIZATION names it.
+    """The value of the setting AUTHORIZATION for a policy in a file.
 
     Raises:
-        Misconfigured: it cannot be read, or is wrong.
+        Misconfigured: the policy cannot be read, or is invalid.
     """
     from polynya.access.policy import Policy
 
@@ -210,11 +210,13 @@ def policy_setting(path: Path) -> str:
 
 
 def check_hidden_columns(authorization: str) -> None:
-    """Check that a policy hides no columns, for a server that cannot keep them from callers. Other
-    policies than texts and files are read later, and their tables refused.
+    """Check that a policy hides no columns, for a server that cannot hide them from callers.
+
+    Only policies in texts and files are checked. Others are read later, and the server then refuses
+    tables with hidden columns.
 
     Raises:
-        Misconfigured: it does, or it cannot be read.
+        Misconfigured: the policy hides columns, or cannot be read.
     """
     from polynya.access.policy import Policy
 
@@ -235,7 +237,7 @@ def trusted_proxies(networks: Sequence[str]) -> tuple[str, ...]:
     """The proxies that say who the client is.
 
     Raises:
-        Misconfigured: one of them is no address and no network.
+        Misconfigured: one of them is neither an address nor a network.
     """
     try:
         return tuple(map(network, networks))
@@ -247,7 +249,7 @@ def public_hosts(uris: Sequence[str | None]) -> tuple[str, ...]:
     """The hosts of the addresses that clients use.
 
     Raises:
-        Misconfigured: one of them is no such address.
+        Misconfigured: one of them does not have the form https://name:port.
     """
     hosts = []
     for uri in filter(None, uris):
@@ -259,7 +261,7 @@ def public_hosts(uris: Sequence[str | None]) -> tuple[str, ...]:
 
 
 def s3_uri_beside(catalog_uri: str, s3_port: int) -> str:
-    """The same name with the port of S3."""
+    """The address of S3: the host of the catalog, with the port of S3."""
     parts = urlsplit(catalog_uri)
     name = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
     return f"{parts.scheme}://{name}:{s3_port}"
@@ -272,7 +274,7 @@ def _secret(path: Path) -> bytes:
         raise Misconfigured(f"the secret {path} cannot be read: {error.strerror}") from None
     if len(secret) < SHORTEST_SECRET:
         raise Misconfigured(
-            f"the secret {path} has less than {SHORTEST_SECRET} bytes; `openssl rand -hex 32` makes"
-            " one"
+            f"the secret {path} has fewer than {SHORTEST_SECRET} bytes; "
+            "`openssl rand -hex 32` makes one"
         )
     return secret

@@ -15,9 +15,9 @@ from polynya.runtime.errors import PolynyaError
 from .addresses import address_key
 
 BURST_SECONDS = 10
-"""A caller may send at once what it has not used for so many seconds."""
+"""A caller may send at once what it has not sent in this many seconds."""
 MOST_BUCKETS = 10_000
-"""Callers and addresses that are remembered, those that were seen last."""
+"""The number of callers and addresses that are remembered: the last ones."""
 
 
 class TooManyRequests(PolynyaError):
@@ -38,7 +38,7 @@ class TokenBuckets:
     def __init__(
         self, rate: float, burst: float | None = None, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        """All are full.
+        """Begin with full buckets.
 
         Args:
             rate: tokens a second.
@@ -52,7 +52,7 @@ class TokenBuckets:
         self._lock = Lock()
 
     def check(self, key: str) -> None:
-        """Check that a token is there, and take none.
+        """Check that a bucket has a token, without taking it.
 
         Raises:
             TooManyRequests: the bucket is empty.
@@ -80,17 +80,17 @@ class TokenBuckets:
 
 
 class RequestRate:
-    """The requests that a server answers of each caller, and of each address without one."""
+    """Limits the requests of each caller, and of each address without a valid token."""
 
     def __init__(self, rate: float | None) -> None:
         """`rate`: requests a second; None: any number."""
         self._buckets = None if rate is None else TokenBuckets(rate)
 
     def check(self, client: str) -> None:
-        """Look, before anything is verified, whether an address has sent too much.
+        """Check, before a token is verified, that an address has not sent too many requests.
 
         Raises:
-            TooManyRequests: it has; callers with valid tokens do not count there.
+            TooManyRequests: it has; requests with valid tokens do not count for the address.
         """
         if self._buckets is not None:
             self._buckets.check(address_key(client))

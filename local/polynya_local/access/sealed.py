@@ -1,6 +1,6 @@
-"""Texts that the server gives away and believes when they come back: JWTs with a key of its own.
+"""Texts that the server signs, gives away and accepts again: JWTs with a key of its own.
 
-Nothing is kept, so each process and server with the same secret accepts them.
+The server stores none of them: each process and server with the same secret accepts them.
 """
 
 import hmac
@@ -21,17 +21,17 @@ class Seal:
     """Seals texts for one purpose: what was made for another one is not accepted."""
 
     def __init__(self, secret: bytes, purpose: str) -> None:
-        """`secret`: as `TableKeys`, whose texts have other beginnings."""
+        """`secret`: as in `TableKeys`, which derives keys from texts that begin differently."""
         self._key = OctKey.import_key(hmac.digest(secret, f"page {purpose}".encode(), sha256))
         self._claims = jwt.JWTClaimsRegistry(exp={"essential": True})
 
     def sealed(self, content: Mapping[str, Any], seconds: float) -> str:
-        """The content as a text of plain characters, which expires after this many seconds."""
+        """The content as an ASCII text that expires after this many seconds."""
         claims = {**content, "exp": int(time.time() + seconds)}
         return jwt.encode({"alg": ALGORITHM}, claims, self._key)
 
     def opened(self, text: str) -> dict[str, Any]:
-        """What was sealed.
+        """The content of a sealed text.
 
         Raises:
             NotAuthorized: this server has not made the text, or it has expired.

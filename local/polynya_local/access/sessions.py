@@ -1,8 +1,8 @@
-"""Sessions of people at the page: a sealed text in a cookie says who somebody is.
+"""Sessions of people at the page: a sealed text in a cookie says who the caller is.
 
-A session of a token ends with the token: its line has to be in the file with each request. One of
-an identity provider has the claims of the token that was verified at its beginning, and ends after
-an hour, as the keys for tables do.
+A session of a token of the file ends when the token is removed: each request looks for its line. A
+session of an identity provider has the claims of the token that was verified when it began, and
+ends after an hour at most.
 """
 
 import time
@@ -22,10 +22,10 @@ READER_SECONDS = 300
 """How long the process that reads rows for the page may act as a caller."""
 
 READER = "page."
-"""How the tokens of that process begin; no other token does."""
+"""The beginning of the tokens of that process, and of no others."""
 
 LONGEST = 3800
-"""Browsers keep cookies of about 4,096 bytes, name and attributes included."""
+"""The longest text of a session: browsers limit a cookie, with its name, to about 4,096 bytes."""
 
 PASSING = frozenset(
     ("at_hash", "auth_time", "exp", "iat", "jti", "nbf", "nonce", "session_state", "sid")
@@ -67,7 +67,7 @@ class Sessions:
         return self._callers.recheck(content["who"], content["token"])
 
     def reader_token(self, caller: Caller) -> str:
-        """A token of the process that reads rows for a caller: the catalog takes it for theirs."""
+        """A token with which the process that reads rows for the page acts as a caller."""
         content = {"who": dict(caller.claims), "other": caller.is_of_other_issuer}
         return READER + self._readers.sealed(content, READER_SECONDS)
 

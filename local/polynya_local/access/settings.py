@@ -1,4 +1,4 @@
-"""How a server knows callers, as its processes get it."""
+"""The settings of access, as the processes of a server get them."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,9 +22,9 @@ class AccessSettings:
     audit_log: str | None
     """The file of the audit log; None: stderr."""
     client: str | None
-    """The page as the first issuer knows it; None: people do not sign in there."""
+    """The client id of the page at the first issuer; None: people do not sign in there."""
     scope: str
-    """What the page asks for when they do."""
+    """The scopes that the page requests when they do."""
     request_rate: float | None
     """Requests a second of each caller; None: any number."""
     secret: bytes = field(repr=False)
@@ -34,13 +34,13 @@ class AccessSettings:
         """Who may call.
 
         Raises:
-            Misconfigured: the file of tokens cannot be read, or a URL is not one to trust.
+            Misconfigured: as `TokenFile` and `Issuer`.
         """
         tokens = TokenFile(self.tokens) if self.tokens else None
         return Callers(tokens, [Issuer(url, self.audiences) for url in self.issuers])
 
     def sign_in(self, callers: Callers) -> SignIn | None:
-        """What people sign in with at the page, besides a token."""
+        """The sign-in with the first issuer at the page; None: tokens only."""
         if self.client is None:
             return None
         return SignIn(callers.issuers[0], self.client, self.scope, self.secret)

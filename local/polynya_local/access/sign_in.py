@@ -1,7 +1,7 @@
 """People sign in at the page with an identity provider: OpenID Connect's code flow with PKCE.
 
-https://openid.net/specs/openid-connect-core-1_0.html#CodeFlowAuth; RFC 7636 has PKCE, RFC 9700 what
-else a client has to do. The client is public: it has no secret.
+https://openid.net/specs/openid-connect-core-1_0.html#CodeFlowAuth; RFC 7636 specifies PKCE,
+RFC 9700 the other duties of a client. The client is public: it has no secret.
 """
 
 import base64
@@ -20,10 +20,10 @@ from .issuer import Issuer, is_trusted
 from .sealed import Seal
 
 SECONDS = 600
-"""How long somebody may take at the identity provider."""
+"""How long a sign-in at the identity provider may take."""
 
 OWN_PATH = re.compile(r"/(?![/\\])[!-\[\]-~]*")
-"""A path of this server: no address of another one, in any spelling that browsers know."""
+"""A path of this server, never read by a browser as the address of another one."""
 
 ERROR = re.compile(r"[a-z_]{1,50}")
 
@@ -32,11 +32,11 @@ class SignIn:
     """Signs people in with one issuer."""
 
     def __init__(self, issuer: Issuer, client_id: str, scope: str, secret: bytes) -> None:
-        """Keep the settings; the issuer is asked when somebody signs in.
+        """Keep the settings; no request is sent until somebody signs in.
 
         Args:
             client_id: of the page, as the issuer knows it.
-            scope: what is asked for.
+            scope: the scopes to request.
             secret: as `Sessions`.
         """
         self._issuer, self._client_id, self._scope = issuer, client_id, scope
@@ -51,7 +51,7 @@ class SignIn:
         """The address at the identity provider, and the text of a cookie for the way back.
 
         Args:
-            path: where somebody wants to go.
+            path: the page to return to.
 
         Raises:
             ServiceUnavailable: the issuer cannot be asked now.
@@ -78,14 +78,14 @@ class SignIn:
     def finish(
         self, query: Mapping[str, str], cookie: str, redirect_uri: str
     ) -> tuple[Caller, str]:
-        """Who has signed in, and where they wanted to go.
+        """The caller who has signed in, and the page to return to.
 
         Args:
             query: what the identity provider has sent.
             cookie: the text of the cookie of `begin`.
 
         Raises:
-            NotAuthorized: nobody has signed in, or in another browser, or for another program.
+            NotAuthorized: nobody signed in, or it was in another browser or for another program.
             ServiceUnavailable: the issuer cannot be asked now.
         """
         begun = self._seal.opened(cookie)
@@ -114,7 +114,7 @@ class SignIn:
 
 
 def own_path(text: str) -> str:
-    """A path of this server; that of the first page, if the text is none."""
+    """The text if it is a path of this server, else `/`."""
     return text if OWN_PATH.fullmatch(text) else "/"
 
 

@@ -34,7 +34,7 @@ CREDENTIAL = re.compile(
 TIME = "%Y%m%dT%H%M%SZ"
 
 SKEW = timedelta(minutes=15)
-"""By how much the time of a request may differ from this machine's."""
+"""The greatest difference between the time of a request and this machine's."""
 LONGEST_PRESIGNED = 7 * 86400
 
 UNSIGNED = "UNSIGNED-PAYLOAD"
@@ -79,7 +79,7 @@ class _Verifier(S3SigV4Auth):  # type: ignore[misc]
         self._signed_headers = signed_headers
 
     def headers_to_sign(self, request: AWSRequest) -> HTTPHeaders:
-        """Those that the client has signed."""
+        """The headers that the client has signed."""
         headers = HTTPHeaders()
         for name in self._signed_headers:
             for value in request.headers.get_all(name) or [""]:
@@ -99,11 +99,11 @@ class Signature:
     signed_headers: tuple[str, ...]
     signature: str = field(repr=False)
     payload: str
-    """The hash of the body, or what stands for it."""
+    """The hash of the body, or one of the constants above, such as UNSIGNED."""
 
     @classmethod
     def from_request(cls, request: Request, now: datetime) -> "Signature":
-        """The signature of a request, which is not verified yet; its time is.
+        """The signature of a request. Its time is checked; the signature is not verified yet.
 
         Raises:
             NotSigned: the request has none, or its time is not now.
@@ -160,7 +160,7 @@ class Signature:
             raise NotSigned(
                 400, "AuthorizationQueryParametersError", "X-Amz-Expires must be 1 to 604800"
             )
-        # Times at the ends of the calendar have no difference to add.
+        # A sum would overflow for times at the ends of the calendar.
         if not -SKEW <= now - time <= timedelta(seconds=seconds):
             raise _denied("Request has expired")
         token = parameters.get("X-Amz-Security-Token", "")
@@ -217,7 +217,7 @@ class _VerifiedBody:
     signed: AWSRequest
 
     def read(self) -> bytes:
-        """As `file`."""
+        """The body as bytes. Raises: as `file`."""
         with self.file() as file:
             return file.read()
 
@@ -260,7 +260,7 @@ class _VerifiedBody:
             digests = f"{EMPTY}\n{digest.hexdigest()}"
             self._check("AWS4-HMAC-SHA256-PAYLOAD", before, digests, head["signature"])
             before = head["signature"].decode()
-            # No signature is about the line break, and whoever reads the chunks goes by it.
+            # No signature covers the line break, but readers of the chunks rely on it.
             if size and file.read(2) != b"\r\n":
                 raise _mismatch()
         trailers = file.read(LONGEST_TRAILERS + 1)
@@ -293,7 +293,7 @@ def _sha256(file: IO[bytes]) -> str:
 
 
 def is_same(text: str, sent: str) -> bool:
-    """Whether a client has sent this text, in a time that does not depend on what it has sent."""
+    """Whether a client has sent this text; the time does not depend on what it has sent."""
     return hmac.compare_digest(text.encode(), sent.encode())
 
 
@@ -322,6 +322,6 @@ def _path(path: str) -> str:
 
 
 def _pairs(query: str) -> list[tuple[str, str]]:
-    """The names and values of a query, decoded; a `+` is no space."""
+    """The names and values of a query, decoded; a `+` is not a space."""
     parts = (part.partition("=") for part in filter(None, query.split("&")))
     return [(unquote(name), unquote(value)) for name, _, value in parts]

@@ -56,7 +56,7 @@ class StoreSessions:
         """The sessions of the options; None: the server gives keys of its own.
 
         Raises:
-            Misconfigured: an option needs another one, or the role is no ARN.
+            Misconfigured: an option needs another one, or the role is not an ARN.
         """
         if role is None:
             if sts_endpoint is not None:
@@ -88,7 +88,7 @@ class StoreSessions:
     def check(self, bucket: str, key: str | None) -> None:
         """Check that the store limits a session to what its policy permits.
 
-        A store that does not would give each client all that the role may do.
+        A store that does not limit it would give each client all rights of the role.
 
         Args:
             key: of a file of the lake; None: there is none.
@@ -119,8 +119,12 @@ class StoreSessions:
             )
 
     def _refusal(self, permitted: str, bucket: str, key: str | None) -> str:
-        """The error code of reading a file, or of listing the bucket if there is none, with
-        credentials that permit to read another object; empty: it was read."""
+        """The error code of reading a file, or of listing the bucket without one; empty: success.
+
+        Args:
+            permitted: the only object that the credentials permit to read, as `<bucket>/<key>`.
+            key: of the file; None: the bucket is listed.
+        """
         from botocore.exceptions import ClientError
 
         client = self._client("s3", self.s3_endpoint, self._credentials(permitted))

@@ -1,8 +1,7 @@
 """Keys for the S3 endpoint of the server: vended for one table, and valid for a while.
 
-The session token says what they are for, and the server signs it; the other two parts follow from
-it. So a server needs to remember none, and several servers with the same secret accept each
-other's.
+The session token says what they are for, and the server signs it; the other two parts are derived
+from it. So the server stores no keys, and several servers with the same secret accept each other's.
 """
 
 import base64
@@ -26,7 +25,7 @@ from polynya.storage.aws import Clients
 from .signatures import is_same
 
 MOST_LOCATIONS = 50
-"""How many directories outside of a table's own an answer names."""
+"""How many directories besides a table's own an answer names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +36,7 @@ class Grant:
     """Who got them (`Caller.identity`)."""
     table: VendedTable
     directory: str
-    """Where the table is, which may not be in the catalog yet; empty: the caller only reads."""
+    """The location of the table, which may not exist yet; empty: the caller only reads."""
     expires_at: int
     """Seconds since 1970."""
 
@@ -71,7 +70,7 @@ class UnknownKeys(Exception):
 
 
 class TableKeys:
-    """Makes keys, and knows what those that it has made are for."""
+    """Makes keys, and tells what its own keys are for."""
 
     def __init__(self, secret: bytes) -> None:
         """`secret`: of at least 32 bytes, the same in all processes and servers of a deployment."""
@@ -81,12 +80,12 @@ class TableKeys:
         """The keys for a grant: the same each time."""
         lake, table_uuid, hidden_ids = grant.table
         parts: list[object] = [grant.caller, lake, table_uuid, grant.directory, grant.expires_at]
-        # A server of an earlier version knows nothing of columns, and takes no such keys.
+        # A server of an earlier version does not know hidden columns, and refuses such keys.
         parts += [hidden_ids] if hidden_ids else []
         return self._derive_keys(json.dumps(parts, separators=(",", ":")))
 
     def grant(self, access_key_id: str, session_token: str) -> tuple[Grant, str]:
-        """What keys are for, and the secret access key of them; they may have expired.
+        """The grant of keys, and their secret access key; they may have expired.
 
         Raises:
             UnknownKeys: this server has not made them.
@@ -151,7 +150,7 @@ class KeyVending(CredentialVending):
         own, uuid = table_location(lake, schema, table), table.table_uuid
         elsewhere = named_objects.own_directories(table.table_id, is_relative=False).run(con)
         staged = f"{staging_root(self._staging or '', lake.data_path)}{uuid}/"
-        # DuckDB uses keys for the locations that it is told, and none where it is told one alone.
+        # DuckDB uses keys below the prefixes in the answer, and ignores a prefix that is alone.
         # Readers read what is staged for branches.
         locations = own, staged, *sorted(elsewhere)[:MOST_LOCATIONS]
         directory = own if may_write else ""

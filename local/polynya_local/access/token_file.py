@@ -1,11 +1,11 @@
 """The file of tokens that the owner of a server gives to people and programs.
 
-    # name         what its token hashes to
+    # name         the hash of its token
     ada            sha256:3b5d…
     nightly-job    sha256:91ab…
 
-`polynya token NAME --file FILE` makes a token and adds its line. The file holds no token: a token
-has 256 random bits, so that a plain hash does not help to find it.
+`polynya token NAME --file FILE` makes a token and adds its line. The file has hashes only: a token
+has 256 random bits, so it cannot be found from a plain hash.
 """
 
 import os
@@ -75,7 +75,7 @@ def new_line(name: str) -> tuple[str, str]:
 
 
 def hashed(token: str) -> str:
-    """What the line of a token has."""
+    """The hash of a token, as in its line."""
     return sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
 
 
@@ -99,7 +99,7 @@ def _names(path: Path) -> dict[str, str]:
         if not text:
             continue
         match = LINE.fullmatch(text)
-        # The line may be a token that somebody has put there as it is.
+        # The message leaves out the line: somebody may have put a token itself there.
         if match is None:
             raise Misconfigured(
                 f"line {number} of the file of tokens {path} is not `name sha256:…`; "

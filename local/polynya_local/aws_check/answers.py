@@ -1,4 +1,4 @@
-"""What AWS answers. All calls read; RIGHTS has the right that each of them needs."""
+"""Calls to AWS, which only read. RIGHTS has the right that each of them needs."""
 
 import re
 import socket
@@ -31,7 +31,7 @@ RIGHTS = {
     "describe_db_proxies": "rds:DescribeDBProxies",
     "get_account_settings": "lambda:GetAccountSettings",
 }
-"""By the name of the call in boto3."""
+"""The right that a call needs, by the name of the call in boto3."""
 
 DENIED = frozenset(("403", "AccessDenied", "AccessDeniedException", "UnauthorizedOperation"))
 NO_SUCH = frozenset(
@@ -55,7 +55,7 @@ class Unknown:
     """AWS did not answer this question."""
 
     why: str
-    """With what to do."""
+    """The reason, and what to do."""
 
 
 Answer = dict[str, Any] | Unknown | None
@@ -84,7 +84,7 @@ class Aws:
         self.client = cache(self._client)
 
     def ask(self, service: str, call: str, **arguments: Any) -> Answer:
-        """What AWS answers, on all pages."""
+        """AWS's answer to a call, with all pages."""
         try:
             client = self.client(service)
             if client.can_paginate(call):
@@ -97,7 +97,7 @@ class Aws:
             if code in DENIED:
                 return Unknown(f"not allowed to look: these credentials need {RIGHTS[call]}")
             return Unknown(f"AWS answers {code} to {RIGHTS[call]}")
-        except (BotoCoreError, ValueError) as error:  # ValueError: an endpoint that is no URL
+        except (BotoCoreError, ValueError) as error:  # ValueError: an endpoint is not a URL
             return Unknown(f"no answer to {RIGHTS[call]}: {one_line(error)}")
 
     def _client(self, service: str) -> Any:
@@ -112,15 +112,15 @@ class Database:
     kind: str
     engine: str
     port: int | None
-    """A proxy's is that of PostgreSQL, which AWS does not say."""
+    """None for a proxy: AWS does not return its port, which is PostgreSQL's."""
     groups: frozenset[str]
     """Its security groups."""
     is_public: bool
-    """Whether it has a public address; of clusters and proxies, AWS says it of few."""
+    """Whether AWS says that it has a public address; it does not say so of most clusters."""
     has_iam: bool
     """Whether roles may sign in by IAM."""
     resource_id: str | None
-    """What IAM names it by; None: it is an instance of a cluster, which IAM names instead."""
+    """Its id in IAM policies; None: it is an instance of a cluster, whose id they have instead."""
 
 
 def rds_database(aws: Aws, host: str) -> Database | Unknown | None:

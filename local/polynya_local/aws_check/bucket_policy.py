@@ -28,7 +28,7 @@ def denials(text: str, origin: Origin) -> Iterator[tuple[str, bool | None]]:
         The name of each, and whether it applies to the functions; None: it is not known.
 
     Raises:
-        ValueError: the text is no policy.
+        ValueError: the text is not a policy.
     """
     statements = json.loads(text)["Statement"]
     for number, statement in enumerate(_list(statements), 1):

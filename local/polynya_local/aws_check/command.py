@@ -146,7 +146,7 @@ def check(
 
 
 def _values(deployment: Deployment) -> dict[str, str]:
-    """The parameters that are given, but those by which the functions sign in."""
+    """The given parameters, except those by which the functions sign in."""
     values = {
         "Delivery": deployment.delivery.value,
         "DatabaseHost": deployment.host,

@@ -1,4 +1,4 @@
-"""Turns AWS's answers into lines for the reader, each with what to do. Nothing here calls AWS."""
+"""Turns AWS's answers into lines for the reader, with what to do. Nothing here calls AWS."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -22,7 +22,7 @@ OPTIONAL = {
 BURST = 50
 """The default of the parameter RequestBurst."""
 FEW = 8
-"""With fewer free addresses in a subnet there is a note."""
+"""A subnet with fewer free addresses gets a note."""
 
 
 class Status(StrEnum):

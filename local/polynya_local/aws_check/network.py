@@ -29,7 +29,7 @@ class Network:
     tables: Sequence[Described] | None
     endpoints: Sequence[Described] | None
     groups: Sequence[Described] | None
-    """All of the VPC."""
+    """All security groups of the VPC."""
 
     def table(self, subnet: str) -> Described | None:
         """The route table of a subnet: its own, or the main one of the VPC."""
@@ -99,7 +99,7 @@ class Network:
 
     @property
     def egress(self) -> list[Described] | None:
-        """What leaves the functions."""
+        """The rules for connections from the functions; None: they were not seen."""
         return permissions(self.groups, self.group_ids, "IpPermissionsEgress")
 
 

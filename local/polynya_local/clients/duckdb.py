@@ -35,8 +35,8 @@ ICEBERG = ("avro", "httpfs", "iceberg")
 # lakes of a few rows this is half of its CPU time; the tests let it have one thread.
 THREADS = "POLYNYA_TEST_DUCKDB_THREADS"
 VERIFIED: set[str] = set()
-"""The extension files whose signature DuckDB has verified in this process: it hashes all of the
-file, 0.1 s for each, so later connections load them without."""
+"""The extension files whose signatures DuckDB has verified in this process. It takes 0.1 s for each
+file, so later connections skip it."""
 
 
 def connect(
@@ -65,10 +65,10 @@ def connect(
 def confine(
     con: duckdb.DuckDBPyConnection, files: Iterable[Path], directories: Iterable[str] = ()
 ) -> None:
-    """Let a connection open these files and no others, nor extensions; no setting can change it.
+    """Restrict a connection to these files, without further extensions; no setting can change it.
 
     Args:
-        directories: in which it may open all files, of S3 too; with a slash at the end.
+        directories: it may open all files in them, also in S3; each ends in a slash.
 
     What is attached already stays attached.
     """
@@ -170,8 +170,8 @@ def attaching(catalog_uri: str, warehouse: str, name: str = "ice", secret: str =
     """The ATTACH statement of an Iceberg catalog.
 
     Args:
-        secret: with a token, for a catalog that gives keys with each table; empty: it asks for
-            nothing.
+        secret: the name of a secret with a token, for a catalog that vends keys for tables; empty:
+            the catalog needs no token.
     """
     access = "AUTHORIZATION_TYPE 'none', ACCESS_DELEGATION_MODE 'none'"
     if secret:

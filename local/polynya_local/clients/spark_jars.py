@@ -1,4 +1,4 @@
-"""The jars with which Spark reads Iceberg, in a cache: of the checkout, else of the user.
+"""The jars with which Spark reads Iceberg, in the cache of the checkout, or else of the user.
 
 `python -m polynya_local.clients.spark_jars` downloads them.
 """
@@ -35,7 +35,7 @@ SECONDS = 900  # about 110 MB
 
 
 def jars() -> list[Path] | None:
-    """The paths of the jars; None: one is missing, or has other bytes than it should have."""
+    """The paths of the jars; None: one is missing, or has another hash."""
     return None if _missing() else [CACHE / file_name(artifact) for artifact in ARTIFACTS]
 
 
@@ -134,7 +134,7 @@ def _fetch_with_spark(artifacts: list[str]) -> None:
 
 
 def _move_into_cache(jar: Path, digest: str) -> bool:
-    """Move a jar into the cache, atomically, if it has this SHA-256; say whether it has."""
+    """Move a jar into the cache, atomically, if it has this SHA-256; returns whether it has."""
     if not is_genuine(jar, digest):
         return False
     jar.rename(CACHE / jar.name)

@@ -182,7 +182,7 @@ def keep_lake(folder: Path) -> bool:
         folder.mkdir()
     except FileExistsError:
         return False
-    # DuckLake stores the path as it is given: so the lake can be served from any folder.
+    # DuckLake stores the path as it is given; an absolute one works from any folder.
     data = folder.absolute() / DATA
     with connect(("ducklake",)) as con:
         script = filled_in(SCRIPT.read_text(), str(folder / CATALOG), str(data))

@@ -163,7 +163,7 @@ def verify_lake(
 
 
 def compare_answers(native: DuckDBPyConnection, bridge: Bridge, exported: str, run: Run) -> bool:
-    """Ask every client the same question and print the answers; whether they are the same."""
+    """Ask every client the same question and print the answers; returns whether all are equal."""
     answers: dict[str, list[Row]] = {}
     questions: dict[str, Callable[[], list[Row]]] = {
         "DuckLake (DuckDB)": lambda: native.sql(QUESTION.format("lake.main.events")).fetchall(),
@@ -205,13 +205,13 @@ def ask_duckdb(bridge: Bridge) -> list[Row]:
 
 
 def ask_pyiceberg(bridge: Bridge) -> list[Row]:
-    """PyIceberg has no SQL: DuckDB groups the rows that it has read."""
+    """PyIceberg's answer: it has no SQL, so DuckDB groups the rows that it has read."""
     with opened(pyiceberg, bridge) as reader:
         return rows_of(reader.rows("main", "events"), QUESTION.format("answer"))
 
 
 def ask_exported(metadata_location: str) -> list[Row]:
-    """PyIceberg reads the exported files, without Polynya."""
+    """The answer of PyIceberg from the exported files, without Polynya."""
     s3 = pyiceberg.s3_properties(os.environ["AWS_ENDPOINT_URL_S3"])
     events = StaticTable.from_metadata(metadata_location, s3).scan().to_arrow()
     return rows_of(events, QUESTION.format("answer"))

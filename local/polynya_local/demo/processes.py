@@ -1,4 +1,4 @@
-"""The demo's processes: Spark's own, whose output and files go to a temporary folder, and the end.
+"""The demo's process of Spark, whose output and files go to a temporary folder; and signals.
 
 `Interruption` ends the demo on SIGINT, SIGTERM or SIGHUP: at once, or after a step that must not be
 cut off.
@@ -55,7 +55,7 @@ class Interruption:
         """Delay signals until the end of the block."""
         arrived_before = self.number is not None
         self._held += 1
-        # Children inherit this: Ctrl-C reaches all processes of the terminal, but we end ours.
+        # Children inherit the mask: Ctrl-C reaches them too, but this process ends them itself.
         mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
             yield

@@ -330,7 +330,7 @@ def compare_snapshots(
 
 
 def table_versions(demo: DemoEnvironment) -> list[TableVersion]:
-    """Every table at every snapshot that Polynya lists; the newest one without its id."""
+    """Every table at every listed snapshot but CREATE TABLE's; the newest one without its id."""
     bridge = demo.bridge
     tables = sorted(demo.native.tables(), key=lambda table: (table.namespace, table.name))
     with closing(

@@ -206,7 +206,7 @@ def demonstrate(with_spark: bool) -> int:
 
 
 def open_pyiceberg(bridge: Bridge) -> Catalog:
-    """PyIceberg's catalog: the one line that another catalog would change."""
+    """PyIceberg's catalog: only these lines would differ for another catalog."""
     return load_catalog(
         "lake",
         type="rest",

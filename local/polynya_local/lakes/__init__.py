@@ -1,1 +1,1 @@
-"""A DuckLake anywhere: the string after `ATTACH`, and what makes it a lake in PostgreSQL and S3."""
+"""DuckLakes of all kinds: their addresses, and the mirrors that put them in PostgreSQL and S3."""

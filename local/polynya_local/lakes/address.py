@@ -1,6 +1,6 @@
-"""The address of a lake: a URL, a file, or the string after `ATTACH` as it is.
+"""The address of a lake: a URL, a file, or the string after `ATTACH`.
 
-`url_of` makes a URL of a connection string of libpq, `add_tls_default` makes a URL usable by libpq.
+`url_of` turns a connection string of libpq into a URL, `add_tls_default` adapts a URL to libpq.
 https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-CONNSTRING-KEYWORD-VALUE
 """
 
@@ -60,8 +60,8 @@ def url_of(text: str, environ: Mapping[str, str] = os.environ) -> str:
     otherwise.
 
     Raises:
-        Misconfigured: the string has another form, or a parameter that Polynya does not know. The
-            message never holds a value.
+        Misconfigured: the string is malformed, or has a parameter that Polynya does not know. The
+            message never has a value.
     """
     options = parameters(text)
     # libpq connects to hostaddr if there are both.
@@ -84,7 +84,7 @@ def parameters(text: str) -> dict[str, str]:
     """Parse a connection string; the last of several equal parameters counts.
 
     Raises:
-        Misconfigured: the string has another form.
+        Misconfigured: the string is malformed.
     """
     options, position = {}, 0
     text = text.strip()
@@ -115,7 +115,7 @@ def _conninfo_url(values: Mapping[str, str], user: str, host: str, port: str) ->
 
 
 def _socket_folder(port: str) -> str:
-    """The folder of a local server's socket; without one libpq's compiled-in folder fails too."""
+    """The folder of a local server's socket; `localhost` if there is none."""
     folders = [folder for folder in SOCKETS if (folder / f".s.PGSQL.{port}").exists()]
     return str(folders[0]) if folders else "localhost"
 
@@ -185,8 +185,8 @@ def parse(address: str) -> Address:
     """The lake that an address names; nothing is opened.
 
     Raises:
-        Misconfigured: it is no address, or one of a kind that is not served. The message never
-            holds what follows the kind.
+        Misconfigured: it is not an address, or is of a kind that is not served. The message never
+            has what follows the kind.
     """
     text = address.strip().removeprefix("ducklake:")
     kind, location = _kind(text)
@@ -211,10 +211,10 @@ def postgresql_url(address: str, otherwise: str) -> str:
     """The URL of a catalog in PostgreSQL.
 
     Args:
-        otherwise: what is said of a catalog in a file.
+        otherwise: the end of the message for a catalog in a file.
 
     Raises:
-        Misconfigured: it is in a file, or the address is none.
+        Misconfigured: the catalog is in a file; or as `parse`.
     """
     lake = parse(address)
     if not isinstance(lake, PostgresLake):

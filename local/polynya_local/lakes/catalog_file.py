@@ -1,5 +1,6 @@
-"""What the file of a catalog is, by its first bytes: a command says what is wrong with it before it
-imports DuckDB.
+"""Checks the file of a catalog by its first bytes.
+
+A command thus reports what is wrong with it before it imports DuckDB.
 """
 
 import typer
@@ -36,7 +37,7 @@ def checked(address: Address) -> Address:
 
 
 def check_address(text: str) -> None:
-    """End a command with a sentence, if its address names no lake.
+    """End a command with a message if its address names no lake.
 
     Raises:
         typer.Exit: it names none.

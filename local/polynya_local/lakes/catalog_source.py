@@ -45,7 +45,7 @@ class WrongValue:
     """A value of the original that the mirror cannot hold, where it has NULL."""
 
     number: int
-    """The range of its row."""
+    """The number of its row's range."""
     table_id: int | None
     """The table that the row belongs to; None: the row does not say it."""
     begin_snapshot: int
@@ -59,7 +59,7 @@ class WrongValue:
         """What is wrong.
 
         Args:
-            table: the one of the catalog that has it.
+            table: the table of the catalog that has it.
         """
         return f"{table} has {self.wrong} in its column {self.column}, in the row {self.row}"
 
@@ -80,7 +80,7 @@ def refusals(catalog: str, table: Table, wrong: Iterable[WrongValue]) -> tuple[R
 
     Args:
         catalog: its name in messages.
-        table: the one of the catalog that has the rows.
+        table: the table of the catalog that has the rows.
 
     Raises:
         Misconfigured: it is not known which table a row belongs to.
@@ -142,7 +142,7 @@ def file_state(file: Path) -> Fingerprint:
 
 
 def state_of(stat: os.stat_result) -> Fingerprint:
-    """As `file_state`."""
+    """As `file_state`, from the result of `stat`."""
     return stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns
 
 
@@ -157,7 +157,7 @@ class Staged(Protocol):
         """The rows as COPY of PostgreSQL reads them."""
 
     def drop(self) -> None:
-        """Free what holds them."""
+        """Free the table or the file that holds the rows."""
 
 
 class State(Protocol):
@@ -203,14 +203,15 @@ class WritableState(State, Protocol):
         """Insert rows, with values as JSON has them."""
 
     def change(self, table: str, old: Row, new: Row | None) -> int:
-        """Change the rows that have the values `old`; the number of these rows.
+        """Change the rows that have the values `old`; returns how many there are.
 
         Args:
             new: the values that they get; None: they are deleted.
         """
 
     def commit(self) -> None:
-        """Commit the changes; nothing more can be changed. An error undoes all of them."""
+        """Commit the changes; nothing more can be changed. An error leaves it open whether all of
+        them are written, or none."""
 
 
 class Catalog(Protocol):
@@ -234,7 +235,7 @@ class Catalog(Protocol):
             to_write: nobody else may write meanwhile; the state is a `WritableState`.
 
         Raises:
-            Misconfigured: something in it is no table.
+            Misconfigured: something in it is not a table.
             duckdb.Error, sqlite3.Error, pg8000.exceptions.Error, OSError: it cannot be read.
         """
 
@@ -248,7 +249,7 @@ class Catalog(Protocol):
 def not_a_table(catalog: str, name: str, kind: str) -> Misconfigured:
     """The error for a catalog with something else than a table, such as a view.
 
-    To read it would run SQL of whoever wrote the file: a view can read any file of this machine,
+    Reading it would run SQL of whoever wrote the file: a view can read any file of this machine,
     and may never end.
     """
     return Misconfigured(
@@ -268,7 +269,7 @@ LAKES = """
 SELECT schema_name FROM duckdb_tables()
 WHERE database_name = ? AND table_name = 'ducklake_metadata' ORDER BY 1"""
 
-# Two of each range: in the XOR alone a row that is there twice would leave no trace.
+# Two checksums of each range: in the XOR alone a row that is there twice would cancel out.
 DIGESTS = """
 SELECT number, count(*), bit_xor(digest), sum(digest)
 FROM (SELECT {number} AS number, {digest} AS digest FROM {table}) GROUP BY number"""
@@ -315,7 +316,7 @@ class DuckDBState:
         ]
 
     def inlined_types(self) -> Types:
-        """The types of inlined columns that are stored as another type; DuckDB has no such ones."""
+        """The types of inlined columns that are stored as another type: none in DuckDB."""
         return {}
 
     def digests(self, schema: str, table: Table) -> Digests:
@@ -354,7 +355,7 @@ class DuckDBState:
         checked = table.checked
         if not checked:
             return
-        # One pass without anything else: mostly there are none.
+        # The first pass finds the columns that have wrong values: mostly none.
         some = ", ".join(f"bool_or({column.is_wrong})" for column in checked)
         [has_some] = self._con.execute(f"SELECT {some} FROM {rows}", parameters).fetchall()
         begin, end = ("0", "NULL")
@@ -380,12 +381,12 @@ class DuckDBState:
                 )
 
     def _loaded(self, table: Table, ranges: Sequence[int] | None) -> Iterable[WrongValue]:
-        """The values of these ranges that DuckDB did not get; a file of DuckDB has no such ones."""
+        """The values of these ranges that DuckDB did not get: none from a file of DuckDB."""
         return ()
 
 
 def statement_of_search(table: str, row: Row, same: str) -> str:
-    """The SQL of `State.has`; its parameters are the values. The arguments are as below."""
+    """The SQL of `State.has`; its parameters are the values. Args: as `statement_of_change`."""
     where = " AND ".join(f"{identifier(name)} {same} ?" for name in row)
     return f"SELECT 1 FROM {table} WHERE {where} LIMIT 1"
 
@@ -445,7 +446,7 @@ class WritableDuckDBState(DuckDBState):
 
 
 ROWS_OF_INSERT = 200
-"""How many rows one INSERT has: a prepared statement for each row takes longer than its row."""
+"""How many rows one INSERT has: to prepare a statement takes longer than to insert a row."""
 
 
 class StagedInDuckDB:

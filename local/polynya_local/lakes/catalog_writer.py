@@ -1,8 +1,9 @@
-"""What a transaction has changed in a mirror, written to the file that the mirror is of.
+"""Writes the changes of a transaction in a mirror to the file that is mirrored.
 
 Triggers in the mirror record each row that a commit inserts, changes or deletes. Right before
 PostgreSQL commits, `write_back` makes the same changes in the file, and commits them there: the
-file has the old state or the new one, whatever ends when. Nobody else writes to the file meanwhile.
+file has the old state or the new one, even if a process ends. Nobody else writes to the file
+meanwhile.
 """
 
 import json
@@ -38,13 +39,13 @@ RECORDING = (
 END $$""",
     changed_uploads.TABLE.strip(),
 )
-"""What records changes, once for a mirror; those of uploads are in no file."""
+"""Sets up the recording of changes, once for a mirror; uploads are recorded in no file."""
 
 TRIGGER = """CREATE TRIGGER recorded AFTER INSERT OR UPDATE OR DELETE ON {table}
 FOR EACH ROW EXECUTE FUNCTION polynya_mirror.record()"""
 
 NOT_RECORDED = "SET session_replication_role = replica"
-"""For the session that makes the mirror: what it writes is in the file already."""
+"""Set in the session that makes the mirror: what it writes is in the file already."""
 
 CHANGES = "SELECT table_name, old, new FROM polynya_mirror.changes ORDER BY number"
 CLEAR = "DELETE FROM polynya_mirror.changes"
@@ -68,7 +69,7 @@ TIMES = ("snapshot_time", "schedule_start")
 """Columns whose text differs between the kinds of database."""
 
 NOT_COMPARED = MAY_HAVE_NUL | {"path", *TIMES}
-"""Columns of which the mirror may have another value than the file."""
+"""Columns whose value in the mirror may differ from that in the file."""
 
 COLUMNS_OF_COMMITS = dict.fromkeys(new_snapshot.COLUMNS, "VARCHAR") | {
     **dict.fromkeys(("table_uuid", "idempotency_key"), "UUID"),
@@ -83,8 +84,10 @@ of the snapshot, its time in microseconds, and who made it."""
 
 
 class NotAnswered(Exception):
-    """COMMIT of the file has failed, which does not say that nothing is written: SQLite, for one,
-    has written all pages when it cannot remove its journal."""
+    """COMMIT of the file has failed, but may have taken place.
+
+    SQLite, for example, has written all pages when it cannot remove its journal.
+    """
 
     def __init__(self, rows: Mapping[str, Row]) -> None:
         super().__init__("COMMIT has failed")
@@ -121,16 +124,16 @@ def _text(row: Row) -> str:
 
 
 def write_back(con: Connection, state: WritableState, original: Callable[[str], str]) -> bool:
-    """Make the changes of a transaction in the file, and commit them there; whether there are any.
+    """Make the changes of a transaction in the file and commit; returns whether there are any.
 
     Args:
         con: the transaction, which is about to be committed.
         state: the file, with the state that the transaction began with.
-        original: the location in the file of one that clients see.
+        original: gives the location in the file for one that clients see.
 
     Raises:
         ServiceUnavailable: the file does not have the rows that were changed.
-        NotAnswered: COMMIT has failed, so that the file has to be asked what happened.
+        NotAnswered: COMMIT has failed; only the file shows whether it took place.
         duckdb.Error, sqlite3.Error: the file cannot be written.
     """
     recorded = [RowChange(*row) for row in con.run(CHANGES)]
@@ -210,7 +213,7 @@ def duckdb_type(column: ColumnNode) -> str:
 
 
 def set_up_commits(state: WritableState, tables: Iterable[str]) -> bool:
-    """Create the table polynya_commits in the file if it is missing; whether it was.
+    """Create the table polynya_commits in the file if it is missing; returns whether it was.
 
     Args:
         tables: those that the file has.
@@ -226,11 +229,11 @@ def _change(state: WritableState, change: RowChange, original: Callable[[str], s
     """Change or delete one row.
 
     Raises:
-        ServiceUnavailable: the file has not exactly one such row.
+        ServiceUnavailable: the file does not have exactly one such row.
     """
     row = change.old or {}
     if INLINED_ROWS.fullmatch(change.table):
-        # These name the row. The user's values are not compared: the mirror has some as text.
+        # These identify the row. The user's values are not compared: the mirror has some as text.
         prefix = PREFIX if f"{PREFIX}row_id" in row else ""
         old = {name: row[name] for name in (prefix + name for name in INLINED_COLUMNS)}
     else:

@@ -50,9 +50,9 @@ from .mirrored_tables import (
 from .sqlite_catalog import SQLiteCatalog
 
 SECONDS = 60.0
-"""How long one answer of the database may take to go on."""
+"""How long the database may take to continue an answer, and another lake to leave a file."""
 
-# So that texts are those that any PostgreSQL reads as the same values.
+# With these settings, every PostgreSQL reads the texts as the same values.
 SESSION = (
     "SET TimeZone = 'UTC'",
     "SET DateStyle = 'ISO'",
@@ -97,8 +97,8 @@ class PostgresCatalog:
         self._watching: Connection | None = None
 
     def fingerprint(self) -> Fingerprint:
-        """The snapshot of PostgreSQL: which transactions are visible. Two that are equal see the
-        same rows, whatever was changed."""
+        """PostgreSQL's snapshot, which says which transactions are visible: equal snapshots see the
+        same rows."""
         try:
             if self._watching is None:
                 self._watching = Connection(**self._arguments, timeout=LOCK_SECONDS)
@@ -118,7 +118,7 @@ class PostgresCatalog:
     def attached(
         self, con: DuckDBPyConnection, *, to_write: bool = False
     ) -> Iterator["PostgresState"]:
-        """As `Catalog.attached`; whoever runs the database decides what its tables are."""
+        """As `Catalog.attached`; the owner of the database decides what its tables are."""
         assert not to_write, "clients write to PostgreSQL itself"
         with closing(Connection(**self._arguments, timeout=SECONDS)) as reading:
             for statement in SESSION:
@@ -166,7 +166,7 @@ class PostgresState:
         raise NotImplementedError
 
     def stage(self, schema: str, table: Table, ranges: Sequence[int] | None, name: str) -> Staged:
-        """As `State.stage`: into a file that has no name."""
+        """As `State.stage`: into a temporary file."""
         where = ""
         if ranges is not None:
             numbers = ", ".join(map(str, ranges))
@@ -196,7 +196,7 @@ class StagedInFile:
     """Rows in a temporary file, as COPY writes them."""
 
     refusals: Sequence[Refusal] = ()
-    """None: both sides have the same types."""
+    """Empty: both sides have the same types."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
@@ -213,8 +213,8 @@ class StagedInFile:
 
 
 IN_PROCESS: dict[Path, RLock] = {}
-"""Who uses a file of DuckDB in this process, which may have a lake in each of its schemas: DuckDB
-opens a file once in a process, and the system's locks are those of the process."""
+"""The lock of each file of DuckDB in this process. Each schema of a file may be a lake;
+DuckDB opens a file once in a process, and the system's locks on files belong to the process."""
 
 LOG = ".wal"
 LOGS = (LOG, ".wal.checkpoint", ".wal.recovery")
@@ -276,7 +276,7 @@ class DuckDBCatalog:
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        """Keep other lakes of the same file from it for the block."""
+        """Exclude other lakes of the same file for the block."""
         if not self._in_process.acquire(timeout=SECONDS):
             raise ServiceUnavailable(f"another lake in {self.name} is being written: try again")
         try:
@@ -297,7 +297,7 @@ class DuckDBCatalog:
                 if computed := con.execute(COMPUTED).fetchall():
                     raise not_a_table(self.name, *computed[0])
                 yield (WritableDuckDBState if to_write else DuckDBState)(con, self.name)
-                # What was changed and is not committed is half of a commit that failed.
+                # Changes that are not committed belong to a commit that failed.
                 con.execute("ROLLBACK" if to_write else "COMMIT")
             except BaseException:
                 with suppress(duckdb.Error):

@@ -81,7 +81,7 @@ def no_lake(name: str, schema: str, schemas: list[str]) -> Misconfigured:
 
 
 BUCKET = "polynya-local-data"
-"""The bucket that the local S3 makes of a folder."""
+"""The bucket as which the local S3 serves a folder."""
 
 
 def bucket_of(lake: str) -> str:
@@ -109,7 +109,7 @@ class DataPath:
 
 @dataclass(frozen=True, slots=True)
 class FolderOfBucket:
-    """The local folder that a bucket is."""
+    """The local folder that is served as a bucket."""
 
     bucket: str
     folder: Path
@@ -134,8 +134,8 @@ def data_path_of(stored: str, override: str | None, bucket: str = BUCKET) -> Dat
 
     Args:
         stored: DuckLake's option `data_path`.
-        override: given instead of it, as DATA_PATH with OVERRIDE_DATA_PATH.
-        bucket: that a local folder becomes.
+        override: replaces it, as DATA_PATH with OVERRIDE_DATA_PATH does.
+        bucket: the bucket as which a local folder is served.
 
     Raises:
         Misconfigured: the data is neither in S3 nor in a local folder, or has no path.
@@ -149,7 +149,7 @@ def data_path_of(stored: str, override: str | None, bucket: str = BUCKET) -> Dat
             "in S3 or in a local folder only; --data-path names a copy of it"
         )
     if not path.strip("/"):
-        # Also the catalog has none: everything on this machine would be the lake's data.
+        # With an empty path, everything on this machine would be the lake's data.
         raise Misconfigured("the catalog does not say where the data is: give --data-path")
     location = f"s3://{bucket}/"
     renamed = Renamed(_spellings(path), location, location, os.path.abspath(path) + "/")
@@ -157,7 +157,9 @@ def data_path_of(stored: str, override: str | None, bucket: str = BUCKET) -> Dat
 
 
 def _spellings(path: str) -> tuple[str, ...]:
-    """The spellings of the path with which DuckLake may store a file outside its table's folder,
-    each without the `//` and `/./` that `Renamed` takes out of those of files."""
+    """The spellings of the path by which DuckLake may store a file outside its table's folder.
+
+    They have no `//` and `/./`, which `Renamed` removes from the locations of files.
+    """
     paths = {re.sub("/([.]?/)+", "/", path), os.path.abspath(path), os.path.realpath(path)}
     return tuple(sorted((spelling.rstrip("/") + "/" for spelling in paths), key=len, reverse=True))

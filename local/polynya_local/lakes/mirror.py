@@ -1,8 +1,8 @@
 """A catalog of any kind as a copy in PostgreSQL, which follows its changes.
 
-A change costs what it changes: the rows of each table are divided into ranges of an id, and only
-ranges whose rows have another hash than those in the mirror are written again. Everything that a
-change of the original brings is in one transaction of PostgreSQL.
+The rows of each table are divided into ranges of an id, and only ranges whose rows have another
+hash than those in the mirror are written again. All changes of the original that are copied at once
+are in one transaction of PostgreSQL.
 
 `changes` compares a state of the catalog with what the mirror has, `MirrorWriter` writes the
 difference, and `Mirror` does both when a request needs the newest state.
@@ -59,7 +59,7 @@ def data_paths(catalog: Catalog) -> dict[str, str]:
     """The data path of each lake in a catalog's database, by its schema. A signal ends it.
 
     Raises:
-        Misconfigured: something in it is no table.
+        Misconfigured: something in it is not a table.
         duckdb.Error, sqlite3.Error, pg8000.exceptions.Error, OSError: it cannot be read.
     """
     con = connected(catalog)
@@ -74,7 +74,7 @@ def data_paths(catalog: Catalog) -> dict[str, str]:
 def connected(catalog: Catalog, temp_directory: str | None = None) -> DuckDBPyConnection:
     """A DuckDB that can read a catalog, and no other file."""
     con = connect()
-    # Arrays of objects have texts: DuckDB does not guess from the first of them.
+    # Arrays of objects hold texts: DuckDB need not guess the type from the first values.
     con.execute("SET GLOBAL pandas_analyze_sample = 0")
     if temp_directory is not None:
         con.execute("SET temp_directory = ?", [temp_directory])
@@ -109,7 +109,7 @@ def contents(state: State, schema: str, renamed: Renamed | None) -> dict[str, Co
 
     Args:
         schema: where they are.
-        renamed: what becomes of locations; None: they stay.
+        renamed: how locations are rewritten; None: they stay.
     """
     tables = state.tables(schema, renamed)
     return {table.name: Copied(table, state.digests(schema, table)) for table in tables}
@@ -169,7 +169,7 @@ class MirrorWriter:
         """
         changes = tuple(changes)
         with self._transaction():
-            # Commits have made the new tables in the original too, which may have dropped them.
+            # Commits have created these tables in the original too, which may have dropped them.
             for name in sorted({*gone, *new_tables(self._con)}):
                 self._con.run(f"DROP TABLE {qualified(SCHEMA, name)}")
                 self._con.run(SERVE_AGAIN, catalog_table=name)
@@ -214,7 +214,7 @@ class MirrorWriter:
             self._index(change.table)
 
     def _refuse(self, change: Change) -> None:
-        """Note what is not served because of the rows of a change, and no more of older rows."""
+        """Replace the refusals of the ranges of a change by those of its rows."""
         table = change.table.name
         if change.is_new:
             self._con.run(SERVE_AGAIN, catalog_table=table)
@@ -255,7 +255,7 @@ def _range_condition(key: str, number: int) -> str:
 logger = logging.getLogger(__name__)
 
 TRIES = 5
-"""How often a catalog is read that changes while it is read."""
+"""How often reading is tried if the catalog changes meanwhile."""
 
 SECONDS_TO_WAIT = 20.0
 """How long a request waits for changes; then it gets the state that was copied last."""
@@ -285,7 +285,7 @@ class Mirror:
 
         Args:
             schema: where the original's tables are.
-            renamed: what becomes of locations; None: they stay.
+            renamed: how locations are rewritten; None: they stay.
         """
         self._catalog, self._schema, self._renamed = catalog, schema, renamed
         self._lock = Lock()
@@ -299,7 +299,7 @@ class Mirror:
         self._queue = Lock()
         self._under_way: _Refresh | None = None
         self._next: _Refresh | None = None
-        # What does not fit into memory would be in the folder where the command starts, and stay.
+        # DuckDB's default for what does not fit into memory is the working directory.
         self._overflow = TemporaryDirectory(prefix="polynya-mirror-", ignore_cleanup_errors=True)
         self._con = connected(catalog, self._overflow.name)
         self._writer = MirrorWriter(target)
@@ -314,15 +314,15 @@ class Mirror:
         interruptible(self._con, self.refresh)
 
     def refresh(self) -> int:
-        """Copy what has changed; the number of ranges of rows that were written.
+        """Copy what has changed; returns the number of ranges of rows that were written.
 
         Raises:
-            Misconfigured: PostgreSQL cannot hold a text of it, or something in it is no table.
+            Misconfigured: PostgreSQL cannot hold a text of it, or something in it is not a table.
             duckdb.Error, OSError, sqlite3.Error, pg8000.exceptions.Error: the original cannot be
                 read, or the mirror cannot be written. The mirror is unchanged.
         """
         with self._lock:
-            # Taken before: the state that is read is no older.
+            # Taken before reading: the state is at least as new.
             as_of = datetime.now(UTC)
             fingerprint = self._catalog.fingerprint()
             if fingerprint == self._fingerprint:
@@ -335,14 +335,14 @@ class Mirror:
     def refresh_if_possible(self) -> None:
         """Copy what has changed, or log once that the original cannot be read now.
 
-        It returns when all that was committed before is copied, or cannot be; and in any case after
-        `SECONDS_TO_WAIT`, at once if reading has taken so long already.
+        It returns when everything that was committed before is copied, or cannot be. It waits at
+        most `SECONDS_TO_WAIT`, less the time that a check under way has taken already.
         """
         with self._queue:
             if self._next is None:
                 self._next = _Refresh()
                 if self._under_way is None:
-                    # A daemon: a file system or a database that does not answer keeps no process.
+                    # A daemon: a file system that does not answer must not keep the process alive.
                     Thread(target=self._run_queue, name="mirror", daemon=True).start()
             refresh, under_way = self._next, self._under_way
         since = time.monotonic() if under_way is None else under_way.began
@@ -365,7 +365,7 @@ class Mirror:
     def _refresh_or_log(self) -> None:
         try:
             self.refresh()
-        # Whatever it is: requests get the state that was copied last.
+        # On any error, requests get the state that was copied last, or `failure`.
         except Exception as error:
             self._log_stale(error)
         else:
@@ -376,9 +376,9 @@ class Mirror:
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """Keep others from writing to the original for the block, with all of it in the mirror.
+        """Lock the original against other writers for the block, and copy all of its changes first.
 
-        `write_back` must have brought there what the block commits to the mirror.
+        What the block commits to the mirror must be written to the original by `write_back`.
 
         Raises:
             PolynyaError, duckdb.Error, sqlite3.Error, pg8000.exceptions.Error, OSError: another
@@ -415,7 +415,7 @@ class Mirror:
 
         Raises:
             ServiceUnavailable: the original cannot be written; it is unchanged.
-            CommitStateUnknown: it is not known whether it is.
+            CommitStateUnknown: it is not known whether the original is changed.
         """
         state = self._open
         if state is None:
@@ -453,15 +453,15 @@ class Mirror:
             CommitStateUnknown: it cannot be read.
         """
         try:
-            # What has failed is not read again: the original is closed, and opened by another
-            # DuckDB, because a fatal error makes this one useless.
+            # The connection that failed is not used again: the original is closed, and opened by
+            # another DuckDB, because a fatal error makes this one useless.
             with suppress(duckdb.Error, sqlite3.Error, OSError):
                 self._detach()
             with suppress(duckdb.Error):
                 self._con.close()
             self._con = connected(self._catalog, self._overflow.name)
             with ExitStack() as stack:
-                # To write, so that SQLite undoes what is half written.
+                # Attached to write, so that SQLite rolls back a half-written commit.
                 state = self._locked(stack)
                 if rows.keys() == {*SNAPSHOT_TABLES}:
                     return all(state.has(self._schema, table, row) for table, row in rows.items())
@@ -473,7 +473,7 @@ class Mirror:
         )
 
     def set_up_commits(self) -> bool:
-        """Create the table polynya_commits in the original if it is missing; whether it was.
+        """Create the table polynya_commits in the original if missing; returns whether it was.
 
         Raises: as `writing`.
         """
@@ -492,7 +492,7 @@ class Mirror:
         return (datetime.now(UTC) - self._as_of).total_seconds()
 
     def staleness(self) -> str:
-        """Why the newest state is not shown, and how old the other is; empty: it is shown."""
+        """Why an older state is shown than the newest, and its time; empty: the newest is shown."""
         return self._stale
 
     def failure(self) -> ServiceUnavailable | None:
@@ -515,7 +515,7 @@ class Mirror:
             if time.monotonic() > deadline:
                 self._overflow.cleanup()
                 return  # it ends with the process
-            # Whoever holds the lock is within a statement, which ends like this.
+            # The thread that holds the lock is in a statement, which this interrupts.
             self._con.interrupt()
             self._catalog.interrupt()
         try:
@@ -558,7 +558,7 @@ class Mirror:
     def _log_stale(self, error: Exception) -> None:
         # Another process will end, and a file system or a database will answer again.
         is_passing = is_locked(error) or isinstance(error, TimeoutError | PostgresError)
-        # The text of another error may hold rows, or how we connect.
+        # The text of another error may have values of rows, or connection parameters.
         is_ours = isinstance(error, PolynyaError | TimeoutError)
         why = str(error) if is_ours else type(error).__name__
         if is_locked(error):

@@ -1,8 +1,8 @@
 """How each table of a catalog is mirrored.
 
-DuckLake keeps the same catalog in other types in each kind of database: SQLite has no booleans and
+DuckLake stores the catalog in different types in each kind of database: SQLite has no booleans and
 no timestamps, and PostgreSQL cannot hold all of DuckDB's values (a text with a NUL, a date in the
-year 290000), so that inlined rows are there partly as text.
+year 290000), so some inlined values are texts there.
 """
 
 import re
@@ -39,7 +39,7 @@ NOT_READ = frozenset(
 """Columns that are not read, or only shown to people, so that a wrong value does no harm."""
 
 TABLES_NOT_READ = re.compile("ducklake_macro.*|ducklake_files_scheduled_for_deletion")
-"""Tables of which only the number of rows is read."""
+"""Tables whose rows are only counted."""
 
 POSTGRES_TYPES = {"BLOB": "BYTEA", "DOUBLE": "DOUBLE PRECISION"}
 """PostgreSQL's names of types, where DuckDB has others."""
@@ -67,7 +67,7 @@ SCHEMA = "public"
 """Where the tables of a mirror are."""
 
 COMMITS = "polynya_commits"
-"""The table beside DuckLake's that remembers what Iceberg clients committed."""
+"""Polynya's own table, which records what Iceberg clients committed."""
 
 REFUSED = "polynya_refused"
 """The table of a mirror with what is refused because the mirror cannot hold a value."""
@@ -78,7 +78,7 @@ SYSTEM_COLUMNS = 3
 """The columns of an inlined table that are not the user's: row id, begin, end."""
 
 KEYS = ("data_file_id", "delete_file_id", "snapshot_id", "mapping_id", "table_id")
-"""By the first of these columns a table is divided into ranges."""
+"""The first of these columns that a table has divides it into ranges."""
 
 SHIFT = 8
 SPAN = 1 << SHIFT
@@ -98,7 +98,7 @@ class Column:
     value: str
     """SQL of its value, from the columns of the original."""
     wrong: str = ""
-    """What a value of the original is for which the mirror has NULL; empty: there is none."""
+    """Describes a value of the original that the mirror cannot hold; empty: it can hold all."""
 
     @property
     def is_wrong(self) -> str:
@@ -119,7 +119,7 @@ class Table:
 
     @property
     def shape(self) -> tuple[tuple[str, str], ...]:
-        """What the table in PostgreSQL has; if it changes, the table is made again."""
+        """Names and types of the columns; if they change, the table is created again."""
         return tuple((column.name, column.type) for column in self.columns)
 
     def ranges_condition(self, ranges: Sequence[int]) -> str:
@@ -131,7 +131,7 @@ class Table:
 
     @property
     def checked(self) -> list[Column]:
-        """The columns of which the mirror may be unable to hold a value."""
+        """The columns that may have values which the mirror cannot hold."""
         return [column for column in self.columns if column.wrong]
 
     @property
@@ -156,14 +156,14 @@ class Table:
             else column.value
             for column in self.columns
         )
-        # A NULL that stands for another value is not equal to a NULL.
+        # A NULL that replaces another value must differ from an original NULL.
         originals = (identifier(column.name) for column in self.checked)
         return f"hash({', '.join((*values, *originals))})"
 
 
 @dataclass(frozen=True, slots=True)
 class Renamed:
-    """Locations below a path are rewritten: those of a local folder become S3's."""
+    """How locations below a path are rewritten: those of a local folder become S3's."""
 
     old: tuple[str, ...]
     """Spellings of the old path, each with a slash at its end, the longest first."""
@@ -192,7 +192,7 @@ def metadata_table(name: str, columns: Sequence[tuple[str, str]], renamed: Renam
 
     Args:
         columns: their names and types in the original.
-        renamed: what becomes of locations; None: they stay.
+        renamed: how locations are rewritten; None: they stay.
     """
     names = [column for column, _ in columns]
     mirror_columns = tuple(_metadata_column(*column) for column in columns)
@@ -291,7 +291,7 @@ def _inlined_column(name: str, type_: str, stored: str) -> Column:
 
 
 def postgres_text(column: Column) -> str:
-    """SQL of the text in which COPY of PostgreSQL reads a value of the mirror from DuckDB.
+    """SQL for DuckDB of the text from which PostgreSQL's COPY reads a value of the mirror.
 
     https://www.postgresql.org/docs/current/sql-copy.html#id-1.9.3.55.9.2
     """
@@ -308,7 +308,7 @@ def postgres_text(column: Column) -> str:
 
 ESCAPES = {"chr(92)": "\\", "chr(9)": "t", "chr(10)": "n", "chr(13)": "r"}
 """SQL of the characters that a text must not have as they are, and the letters after a backslash.
-The backslash is the first: the others make new ones."""
+The backslash comes first, because the others add new ones."""
 
 
 def qualified(*names: str) -> str:

@@ -55,15 +55,15 @@ class LocalLake:
     """Its URL, which may hold a password."""
     metadata_schema: str
     s3_endpoint: str | None = None
-    """Where its data can be read; None: AWS."""
+    """The endpoint of the S3 with its data; None: AWS."""
     folder: Path | None = None
-    """The local folder with its data, which a bucket stands for; None: in S3."""
+    """The local folder with its data, which is served as a bucket; None: the data is in S3."""
     mirror: Mirror | None = None
-    """The mirror that the database is; None: it is the catalog itself."""
+    """The mirror in the database; None: the database is the catalog itself."""
     file: Path | None = None
     """The file of the catalog; None: it is in PostgreSQL."""
     folder_warning: str = ""
-    """A warning if the folder is elsewhere than one would think; empty: it is not."""
+    """As the function `folder_warning` gives it."""
 
     @property
     def name(self) -> str:
@@ -84,7 +84,7 @@ class LocalLake:
 
     @property
     def aws(self) -> AwsSettings:
-        """How its data is read."""
+        """The settings with which its data is read."""
         return AwsSettings.from_s3_endpoint(self.s3_endpoint, local_keys() if self.folder else None)
 
     @property
@@ -109,18 +109,18 @@ def opened(
     bucket: str = BUCKET,
     new_database: NewDatabase | None = None,
 ) -> Iterator[LocalLake]:
-    """Open a lake for the block; a local folder is not served yet, nor is the endpoint named.
+    """Open a lake for the block; a local folder is not served yet, and no S3 endpoint is set.
 
     Args:
         address: as `address.parse` reads it.
         metadata_schema: where DuckLake's tables are; in a file they are in `main`, unless they
             are in `public`.
-        data_path: instead of the one that the catalog names; None: that one.
-        bucket: that a local folder with the data becomes.
-        new_database: creates that of its mirror; None: in a server that is started for it.
+        data_path: replaces the one that the catalog names; None: that one.
+        bucket: the bucket as which a local folder with the data is served.
+        new_database: creates the database of a mirror; None: a server is started for it.
 
     Raises:
-        PolynyaError: the lake cannot be read; with a sentence that says what to do.
+        PolynyaError: the lake cannot be read; the message says what to do.
     """
     lake = checked(parse(address))
     if isinstance(lake, PostgresLake):
@@ -187,7 +187,7 @@ def opened_lakes(
 
 
 def _data_path(settings: Mapping[str, str]) -> str | None:
-    """The data path of one of several lakes, if it is to be instead of the catalog's."""
+    """The data path that replaces the catalog's, of one of several lakes; None: there is none."""
     data_path = settings.get("data_path")
     if data_path and is_s3(data_path) and isinstance(parse(settings["database_url"]), PostgresLake):
         return None  # where its files have to be, as on AWS
@@ -195,7 +195,7 @@ def _data_path(settings: Mapping[str, str]) -> str | None:
 
 
 def _is_in_s3(url: str, schema: str) -> bool:
-    """Whether the data is in S3; also if that cannot be read."""
+    """Whether the data is in S3; True if the catalog cannot be read."""
     try:
         with closing(Database(url, schema)) as database, database.transaction() as con:
             stored = queries.lake().run(con).data_path
@@ -235,10 +235,10 @@ def _mirrored(
 
 @contextmanager
 def translate_read_errors(name: str) -> Iterator[None]:
-    """Say in a sentence why a catalog cannot be read or written.
+    """Turn errors of reading or writing a catalog into errors for the user.
 
     Raises:
-        PolynyaError: instead of what reading raises.
+        PolynyaError: the catalog cannot be read or written.
     """
     try:
         yield
@@ -280,7 +280,7 @@ def _check_folder(data: DataPath, mirror: Mirror, catalog: str, *, is_alone: boo
         is_alone: no other lake is served with it, which may want another folder to start in.
     """
     if data.folder is not None and not data.folder.is_dir() and mirror.row_count("data_file"):
-        beside = f"{catalog}.files"  # where DuckLake puts the data if nothing else is asked for
+        beside = f"{catalog}.files"  # DuckLake's default place for the data
         path = beside if Path(beside).is_dir() else "PATH"
         remedy = (
             f"If the lake was moved, give --data-path {path}. A relative data path is relative to "
@@ -298,7 +298,7 @@ def _check_folder(data: DataPath, mirror: Mirror, catalog: str, *, is_alone: boo
 @contextmanager
 def _server() -> Iterator[Server]:
     if signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
-        # It would end this process, and leave PostgreSQL running.
+        # The default would end this process, and leave PostgreSQL running.
         signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     with ExitStack() as stack:
         try:
@@ -309,7 +309,7 @@ def _server() -> Iterator[Server]:
 
 
 LOCAL_KEYS = Keys("local", "local")
-"""The local S3 accepts any, and S3 clients want some."""
+"""The local S3 accepts any keys, and S3 clients need some."""
 
 
 def local_keys() -> Keys | None:

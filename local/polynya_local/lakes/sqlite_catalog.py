@@ -39,8 +39,8 @@ from .catalog_source import (
 )
 from .mirrored_tables import INLINED, INLINED_ROWS, NO_ID, SHIFT, Table, key_of
 
-# A virtual table has no page of its own. The columns of a view are not asked for: SQLite would
-# have to know its functions.
+# A virtual table has no page of its own. The columns of a view are not read: SQLite would have to
+# know its functions.
 COMPUTED = """
 SELECT name, CASE
   WHEN type = 'view' THEN 'a view'
@@ -61,8 +61,8 @@ SELECT t.name, c.name, c.type FROM sqlite_master AS t JOIN pragma_table_info(t.n
 WHERE t.type = 'table' AND (substr(t.name, 1, 9) = 'ducklake_' OR t.name = 'polynya_commits')
 ORDER BY t.name, c.cid"""
 
-# The column may have been promoted, or another one may have its name by now: the one is taken that
-# was visible when the snapshot was made that has the table's schema version.
+# The column may have been promoted, or another one may have its name by now. The one is taken that
+# was visible at the first snapshot with the table's schema version.
 COLUMNS_OF_INLINED_TABLES = f"""
 SELECT i.table_name, c.column_name,
   arg_max(c.column_type, (
@@ -185,7 +185,7 @@ class SQLiteCatalog:
 
 
 class SQLiteState(DuckDBState):
-    """One state, of which DuckDB gets the rows that are asked for."""
+    """One state, whose rows are copied to DuckDB when they are needed."""
 
     def __init__(self, con: DuckDBPyConnection, name: str, reading: sqlite3.Connection) -> None:
         super().__init__(con, name)
@@ -213,7 +213,7 @@ class SQLiteState(DuckDBState):
         return types
 
     def digests(self, schema: str, table: Table) -> Digests:
-        """As `State.digests`. Rows count in the file's order, so VACUUM may change the digests."""
+        """As `State.digests`. Rows are hashed in the file's order, which VACUUM may change."""
         names = [name for name, _ in self._columns[table.name]]
         key = names.index(table.key) if table.key is not None else None
         counts: dict[int, int] = {}
@@ -319,7 +319,7 @@ class SQLiteState(DuckDBState):
         )
 
     def _place(self, table: str, column: str, type_: str) -> str:
-        """The first row with a value of another type, where its ids do not name it."""
+        """Where the first row with a value of another type is, if it has no id to name it."""
         kinds = ", ".join(map(literal, KINDS[type_]))
         sql = (
             f"SELECT min(rowid) FROM {identifier(table)} "
@@ -351,7 +351,7 @@ def _range_number(row: Sequence[Any], key: int | None) -> int:
 def _put(
     arrays: dict[str, "np.ndarray[Any, Any]"], name: str, type_: str, values: Sequence[Any]
 ) -> str:
-    """Add the values of a column to the arrays that DuckDB reads; the SQL of the column.
+    """Add the values of a column to the arrays that DuckDB reads; returns the column's SQL.
 
     Raises:
         TypeError, ValueError: a value is not of the type.
@@ -378,7 +378,7 @@ def _put(
 
 
 def _fits(type_: str, value: Any) -> bool:
-    """Whether `_put` takes a value."""
+    """Whether `_put` accepts a value."""
     if value is None:
         return True
     if type_ == "BIGINT":
@@ -405,10 +405,10 @@ def _number(value: float | str | bytes) -> str:
 
 
 KINDS = {"BIGINT": ("integer",), "DOUBLE": ("integer", "real"), "VARCHAR": ("text",)}
-"""What SQLite calls values of a type; any value is a BLOB."""
+"""SQLite's names for the values of a type; any value may be read as a BLOB."""
 
 TEXTS = {"VARCHAR": _text, "BLOB": _hex, "DOUBLE": _number}
-"""The text of which DuckDB makes a value of a type; `repr` of a number loses nothing."""
+"""The text from which DuckDB makes a value of a type; `repr` of a number loses nothing."""
 
 
 def duckdb_type_of(declared: str) -> str:

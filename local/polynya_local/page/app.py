@@ -79,7 +79,7 @@ def favicon() -> Response:
 
 
 def polynya_error(request: Request, error: Exception) -> Response:
-    """Answer with what Polynya says of the lake, or of the request."""
+    """Answer with the message of an error about the lake or the request."""
     assert isinstance(error, PolynyaError)
     headers = {"Retry-After": str(error.retry_after)} if error.retry_after else {}
     return _error(request, error.status, str(error), headers)
@@ -125,7 +125,7 @@ def _redirect_to_time(request: Request, time: datetime) -> Response:
 
 
 def fault(request: Request, error: Exception) -> Response:
-    """Answer after a fault of Polynya; the sentence says nothing of the lake."""
+    """Answer after a fault of Polynya; the message reveals nothing of the lake."""
     logger.error("the page %s failed: %s", request.scope["path"], log_fields(error))
     return _error(request, 500, "The page failed; the log of polynya serve says why.")
 
@@ -156,13 +156,13 @@ class Callers(Protocol):
         """
 
     def reader_token(self, caller: Caller) -> str:
-        """A token with which rows are read as the caller may read them."""
+        """A token that reads rows with the rights of the caller."""
 
 
 MOST_CALLERS = 8
-"""For how many callers a process keeps what it has found out; each has threads and connections."""
+"""The number of callers whose pages a process keeps; each has threads and connections."""
 IDLE_SECONDS = 900
-"""After this time without a request it is forgotten."""
+"""The seconds without a request after which the pages of a caller are dropped."""
 
 
 @dataclass(slots=True)
@@ -178,9 +178,8 @@ class _Pages:
 class LazyPage:
     """The page of a lake as an ASGI application, which is made for the first request.
 
-    This is the one place where it is decided what a visitor sees: each caller has a state of their
-    own, whose every statement is limited to what the caller may read, and whose results nobody else
-    gets.
+    It alone decides what a visitor sees: each caller has a state of their own, whose statements are
+    limited to what the caller may read, and whose results nobody else gets.
     """
 
     def __init__(
@@ -192,12 +191,12 @@ class LazyPage:
         base: str = "",
         callers: Callers | None = None,
     ) -> None:
-        """Nothing is read before it is needed.
+        """Keep the arguments; nothing is read yet.
 
         Args:
             settings: of the deployment, as in docs/settings.md.
             objects: reads the data.
-            base: how its paths begin, if there are pages of several lakes.
+            base: the beginning of its paths, if there are pages of several lakes.
             callers: None: everybody may see everything.
         """
         self._new_state = partial(PageState.create, addresses, lake, settings, objects)
@@ -264,7 +263,7 @@ class LazyPage:
         return lake.mirror.name if lake.mirror else f"PostgreSQL, schema {lake.metadata_schema}"
 
     def summary(self, caller: Caller) -> dict[str, Any]:
-        """Its numbers, and its state in words: `served`, or what is wrong."""
+        """The lake's numbers, and its state in words: `served`, or what is wrong."""
         try:
             read = self._pages_of(caller).state.read
             summary, state = read(lake_summary), self._lake.staleness() or SERVED
@@ -283,7 +282,7 @@ def caller_of(scope: Scope) -> Caller:
 
 
 def _drop_base(scope: Scope, base: str) -> Scope:
-    """The scope for the same page of a lake that is alone."""
+    """The scope of a request with a path that lacks the base."""
     path = scope["path"].removeprefix(base) or "/"
     return {
         **scope,
@@ -294,13 +293,13 @@ def _drop_base(scope: Scope, base: str) -> Scope:
 
 SERVED = "served"
 SECONDS = 2.0
-"""How long lakes are read for their list; the others say that they are not."""
+"""How long lakes are read for their list; the rest are listed as not read yet."""
 
 
 def lakes_page(pages: Mapping[str, LazyPage], failures: Mapping[str, str]) -> ASGIApp:
     """The pages of several lakes, by their names, and the list of them.
 
-    A lake in which a caller has no rights is not there, as in the catalog.
+    A lake in which a caller has no rights is hidden, as in the catalog.
 
     Args:
         failures: why others are not served; for callers who may read everything.

@@ -43,7 +43,7 @@ SHAPES = {
     "create": "M0,-6.5l6.2,4.5l-2.4,7.3h-7.6l-2.4,-7.3z",
     "alter": "M-1.6,-6h3.2v4.4h4.4v3.2h-4.4v4.4h-3.2v-4.4h-4.4v-3.2h4.4z",
 }
-"""A shape for each kind, around the point 0,0: colours alone do not tell everybody."""
+"""A shape for each kind, around the point 0,0: not everybody can tell colours apart."""
 WORDS = {
     "append": "rows added",
     "delete": "rows deleted",
@@ -108,7 +108,7 @@ class Axis:
         return value is not None and value >= self.least
 
     def y(self, value: int) -> float:
-        """Where a value is; one below the axis is at its foot."""
+        """The position of a value; one below the axis is at its foot."""
         if self.most <= self.least:
             return float(self.bottom)
         share = max(0.0, (value - self.least) / (self.most - self.least))
@@ -144,7 +144,7 @@ def history(
     """
     if len(snapshots) < 2:
         return None
-    # That a table began with nothing shall not hide what changed since.
+    # An axis that includes the empty beginning of a table would hide what changed since.
     counts = [of.counts for of in snapshots if of.kind != "create"]
     rows = Axis.fit((c.rows for c in counts if c.rows is not None), ROWS_TOP, ROWS_BOTTOM)
     files = Axis.fit((c.files for c in counts), FILES_TOP, FILES_BOTTOM)
@@ -198,7 +198,7 @@ def _places(times: Sequence[datetime], *, is_to_scale: bool) -> list[float]:
         return [LEFT + (place + 0.5) * room / len(times) for place in range(len(times))]
     span = (times[-1] - times[0]).total_seconds()
     inner, begin = room - WIDEST_BAR, LEFT + WIDEST_BAR / 2
-    # A clock that was put back moves nothing to the left of the picture.
+    # No mark is outside of the picture, even if a clock was put back.
     shares = [max(0.0, min(1.0, (time - times[0]).total_seconds() / span)) for time in times]
     return [begin + inner * share for share in shares]
 
@@ -316,7 +316,7 @@ def growth(sizes: Sequence[LakeSize]) -> Growth | None:
 
 
 def sparkline(sizes: Sequence[LakeSize]) -> str:
-    """The path of the bytes of a lake over time, 120 wide and 28 high; empty: they did not grow."""
+    """The path of a lake's bytes over time, 120 wide and 28 high; empty: they did not change."""
     most = max((of.bytes for of in sizes), default=0)
     if len({of.bytes for of in sizes}) < 2:
         return ""
@@ -361,7 +361,7 @@ class Bounds:
     share: float
     """How many of 100 files a filter for one value leaves, on average."""
     verdict: str
-    """In words."""
+    """The share in words."""
 
 
 def bounds(overlap: BoundsOverlap) -> Bounds | None:
@@ -474,7 +474,7 @@ def _sizes_summary(classes: Sequence[SizeClass]) -> str:
 
 
 def bar(value: int, most: int) -> float:
-    """The length of a bar, of 100, for a value beside the largest one; a small one can be seen."""
+    """The length of a bar for a value, 100 for the largest one; small ones stay visible."""
     if value <= 0 or most <= 0:
         return 0
     return max(1.5, round(100 * value / most, 1))

@@ -90,7 +90,7 @@ def changes(
 
 SECONDS = 1.5
 MOST_TABLES = 300
-"""A lake with more tables is checked when somebody asks for that: it takes minutes."""
+"""A lake with more tables is checked only on request: it takes minutes."""
 
 
 @router.get("/doctor")
@@ -187,7 +187,7 @@ def sql(
     report, directories = state.read(
         lambda con: sql_report(state.generator, con, request.snapshot, query, state.reader.limits)
     )
-    # A page of another site may lead here, and run nothing: the visitor sees the text first.
+    # A link on another site runs nothing: the visitor sees the text first.
     if not query or sec_fetch_site not in ("", "none", "same-origin"):
         return request.answer("sql.html", report, job=None)
     question = SqlQuestion(query, report.snapshot.snapshot_id, directories)

@@ -58,7 +58,7 @@ class Visitor:
     """Who looks at a page."""
 
     name: str = ""
-    """Empty: the server asks nobody who they are."""
+    """Empty: the server does not know callers."""
     sees_all: bool = True
     """Whether they may read everything in the lake."""
 
@@ -120,10 +120,10 @@ def table_path(namespace: str, table: str, kind: str = "table") -> str:
 
 
 def time_of(text: str, *, ends_day: bool = True) -> datetime | None:
-    """The time that a person writes, in UTC unless it has an offset; None: it is none.
+    """The time that a person writes, in UTC unless it has an offset; None: it is not a time.
 
     Args:
-        ends_day: a day is its end, so that the state of a day has all that was done on it.
+        ends_day: a day means its end, so that the state of a day has all of its changes.
     """
     try:
         time = datetime.fromisoformat(text.strip())
@@ -232,14 +232,14 @@ class Addresses:
     delivery: str
     writes: bool
     folder: str = ""
-    """The local folder with the data, which a bucket stands for; empty: the data is in S3."""
+    """The local folder with the data, which is served as a bucket; empty: the data is in S3."""
     lake: str = ""
     """What people call the lake: the name of its file, or of its database."""
     has_tokens: bool = False
     """Whether clients need a token."""
 
     def folder_of(self, location: str) -> str:
-        """The local folder that a location in S3 stands for; empty: there is none."""
+        """The path in the local folder for a location in S3; empty: there is none."""
         bucket = f"s3://{BUCKET}/"
         if not self.folder or not location.startswith(bucket):
             return ""

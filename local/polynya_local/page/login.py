@@ -1,4 +1,4 @@
-"""People sign in: with a token, or with an identity provider; a cookie says afterwards who it is.
+"""People sign in with a token or with an identity provider; a cookie identifies them afterwards.
 
 `Login` is asked about each request to the page before anything else answers it.
 """
@@ -29,11 +29,11 @@ ATTEMPTS_PER_SECOND, ATTEMPTS_AT_ONCE = 1 / 6, 10
 """How often an address may try to sign in."""
 
 LONGEST_PATH = 2000
-"""Characters of the page that somebody wanted to see, in the address of the one to sign in."""
+"""The longest path to return to after signing in, in characters."""
 
 NO_STORE = ("Cache-Control", "no-store")
 SESSION, UNDER_WAY = "polynya-session", "polynya-sign-in"
-"""The cookies."""
+"""The names of the cookies."""
 
 
 class Login:
@@ -79,7 +79,7 @@ class Login:
     def _refusal(self, request: Request, error: PolynyaError, *, is_sign_in: bool) -> Response:
         if isinstance(error, Misconfigured):
             # Strangers need not know where files of the server are.
-            error = Misconfigured("The server cannot say who calls; its log says why.")
+            error = Misconfigured("The server cannot identify callers; its log says why.")
         retry = (("Retry-After", str(error.retry_after)),) if error.retry_after else ()
         if "format=json" in request.query.split("&"):
             body = json.dumps({"error": {"message": str(error), "code": error.status}})
@@ -210,7 +210,7 @@ def _headers(type_: str) -> Headers:
 
 
 def _fields(request: Request) -> dict[str, str]:
-    """The fields of a form, or of the query of a GET; empty: they are none."""
+    """The fields of a form, or of the query of a GET; empty: there are none."""
     try:
         is_form = request.method == "POST"
         text = request.body.read().decode("utf-8", "replace") if is_form else request.query

@@ -27,7 +27,7 @@ TYPES = {
     ".js": "text/javascript; charset=utf-8",
     ".svg": "image/svg+xml",
 }
-# Nothing is loaded from elsewhere, nothing in a page runs or styles it, no other site frames it.
+# Nothing is loaded from other sites, no inline script or style works, no other site frames a page.
 POLICY = (
     "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; "
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
@@ -114,7 +114,7 @@ def is_static(path: str) -> bool:
 
 
 def file_answer(body: bytes, media_type: str, name: str) -> Response:
-    """A file that a browser saves under a name of plain characters."""
+    """A file that a browser saves under an ASCII name."""
     headers = {"Content-Disposition": f'attachment; filename="{name}"', "Content-Type": media_type}
     return Response(body, 200, {**HEADERS, **headers, "Cache-Control": "no-store"})
 
@@ -125,7 +125,7 @@ def redirect(url: str) -> Response:
 
 
 def _plain(value: Any) -> Any:
-    """A value that JSON has, for one that it lacks."""
+    """A value that JSON can hold, for one that it cannot."""
     if isinstance(value, datetime):
         return value.isoformat()
     if is_dataclass(value) and not isinstance(value, type):
@@ -136,7 +136,7 @@ def _plain(value: Any) -> Any:
 def _response(
     text: str, media_type: str, status: int, headers: dict[str, str] | None = None
 ) -> Response:
-    # A lone surrogate, which a name can have in JSON, is no UTF-8.
+    # A lone surrogate, which a name can have in JSON, is not UTF-8.
     body = text.encode("utf-8", "replace")
     return Response(body, status, {**HEADERS, **(headers or {}), "Content-Type": media_type})
 
@@ -177,10 +177,10 @@ class PageRequest:
         return links.with_query(links.home(self.path), self.query, **changed)
 
     def answer(self, template: str, report: Any, status: int = 200, **values: Any) -> Response:
-        """The page, or its JSON if that was asked for.
+        """The page, or its JSON if the request wants it.
 
         Args:
-            values: what the template needs besides the report, which JSON does not.
+            values: what the template needs besides the report; JSON leaves it out.
         """
         if self.format == "json":
             return json_answer(report, status, notices=self.notices)

@@ -2,8 +2,8 @@
 
 `Work` does in a thread what takes longer than a visitor should wait. A page waits a moment for it.
 If that is not enough, it says what is being done, and loads itself again until the result is there.
-Each `Work` has a thread and a connection to the database of its own; what it is asked for is done
-one after the other.
+Each `Work` has a thread and a connection to the database of its own, and does its tasks one after
+the other.
 """
 
 import logging
@@ -34,12 +34,12 @@ from .links import Addresses, visitor
 logger = logging.getLogger(__name__)
 
 CAPACITY = 64
-"""Results that are kept."""
+"""The number of results that are kept."""
 SECONDS_TO_STOP = 5
 YOUR_TOKEN = "your token"
-"""What stands in snippets for it."""
+"""The placeholder for a token in snippets."""
 KEPT_BYTES_OF_CALLER = 64 * 1024 * 1024
-"""What is kept of generated files for one of several callers."""
+"""The bytes of generated files that are kept for one of several callers."""
 
 
 @dataclass(slots=True)
@@ -56,7 +56,7 @@ class Job:
     started: datetime | None = None
     finished: datetime | None = None
     is_cancelled: bool = False
-    """Nobody waits for it any more."""
+    """Whether it was stopped, or its result is not wanted any more."""
     done: threading.Event = field(default_factory=threading.Event, repr=False)
 
     @property
@@ -97,9 +97,9 @@ class Work:
         """The job with this key, which begins if it is new.
 
         Args:
-            key: what is asked for: the same key, the same job.
+            key: identifies the job: the same key gives the same job.
             seconds: how long to wait for it.
-            again: do it once more, if it is done.
+            again: repeat it, if it is done.
         """
         with self._lock:
             job = self._jobs.get(key)
@@ -125,7 +125,7 @@ class Work:
             job.is_cancelled = True
 
     def existing_job(self, key: Hashable) -> Job | None:
-        """The job with this key; None if nobody has asked for it."""
+        """The job with this key; None: it has not been requested."""
         return self._jobs.get(key)
 
     def close(self) -> None:
@@ -166,11 +166,11 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, slots=True)
 class ForCaller:
-    """For whom pages are made, if the server knows callers."""
+    """The caller for whom pages are made, if the server knows callers."""
 
     sight: Sight
     new_token: Callable[[], str]
-    """Makes a token with which rows are read as the caller may read them."""
+    """Makes a token that reads rows with the rights of the caller."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +206,7 @@ class PageState:
             caller: None: everybody may see everything.
 
         Raises:
-            Misconfigured: one of them is not usable.
+            Misconfigured: a setting is not usable.
         """
         new = partial(
             Generator,
@@ -265,7 +265,7 @@ class PageState:
         """End the threads, and close the connections."""
         self.files.close()
         self.doctor.close()
-        # Before the thread that waits for its answers.
+        # Closed before the thread that waits for its answers.
         self.reader.close()
         self.previews.close()
         self.generator.database.close()

@@ -128,9 +128,9 @@ LINE = re.compile("column([2-9]|[1-9][0-9]+)?")
 SECONDS = 2.0
 """How long a visitor waits before a page says that rows are being read."""
 SECONDS_FOR_ROWS = 0.7
-"""How long for the rows that changed: all else of the difference is there."""
+"""How long a visitor waits for the rows that changed; the rest of the difference is there."""
 AGAIN_SECONDS = 30.0
-"""After this time what failed, or took too long, is tried again."""
+"""The time after which an answer that failed or lacks a part is tried again."""
 
 
 @router.get("/tables/{namespace}/{name}/rows")
@@ -154,7 +154,7 @@ def rows(
         return head, preparation(table, head, lines)
 
     def form_with_error(error: BadRequest) -> Response:
-        """The page says what is wrong, and keeps what was written."""
+        """The page with the error, and with what was entered."""
         _, blank = state.read(lambda con: prepare(con, Lines()))
         if request.format == "json" or blank is None:
             raise error
@@ -329,7 +329,7 @@ def iceberg(request: PageRequestOf, ref: TableOf) -> Response:
 
 @router.get("/tables/{namespace}/{name}/iceberg/metadata")
 def metadata(request: PageRequestOf, ref: TableOf) -> Response:
-    """The metadata document as it is."""
+    """The metadata document, unchanged."""
     return request.answer("metadata.html", _head(request, ref))
 
 

@@ -11,13 +11,13 @@ OWN_CGROUPS = Path("/proc/self/cgroup")
 
 
 def cores(cgroups: Path = CGROUPS, own: Path = OWN_CGROUPS) -> int:
-    """How many cores affinity and the quota of a container leave to this process; at least 1.
+    """How many cores this process may use, by affinity and its container's quota; at least 1.
 
     Args:
         cgroups: where Linux shows the limits of groups of processes, version 1 or 2.
         own: the file that names those of this process.
     """
-    affinity = getattr(os, "sched_getaffinity", None)  # Linux alone has it
+    affinity = getattr(os, "sched_getaffinity", None)  # only Linux has it
     most = len(affinity(0)) if affinity else os.cpu_count() or 1
     return max(1, min([most, *(ceil(quota) for quota in _quotas(cgroups, own))]))
 
@@ -33,8 +33,8 @@ def _quotas(cgroups: Path, own: Path) -> Iterator[float]:
                 root, read = cgroups, _quota_of_version_2
             else:
                 continue
-            # A group has the limits of those around it, and a container may see its own as the
-            # root, under whatever name it has outside.
+            # The limits of the groups around a group hold too, and a container may see its own
+            # group as the root, whatever its name is outside.
             group = root / path.lstrip("/")
             while group.is_relative_to(root):
                 with suppress(OSError, ValueError):  # no such file, or `max` as the quota

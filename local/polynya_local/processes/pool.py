@@ -1,4 +1,4 @@
-"""Processes that answer calls, with limits of memory and time: the end of one costs one call.
+"""Processes that answer calls, with limits of memory and time: if one ends, one call fails.
 
 Each is started when it is needed, and ends after some minutes without a call, or with this process.
 `concurrent.futures` has no such pool: there the end of one process fails the calls of all others,
@@ -42,11 +42,11 @@ KEPT_MEGABYTES = 512
 IDLE_SECONDS = 300
 START_SECONDS = 60
 GRACE_SECONDS = 2
-"""A call may take so much longer than its budget, to say itself how far it has come."""
+"""How much longer than its budget a call may take, so that it can report the timeout itself."""
 WATCH_SECONDS = 1
-"""How long the thread that waits for the end of the program outlives a pool that is closed."""
+"""How often the thread that waits for the end of the program checks if the pool is closed."""
 LONGEST_SECONDS = 3600
-"""How long a call may take that has no time budget."""
+"""How long a call without a time budget may take."""
 
 READY = "ready"
 
@@ -61,25 +61,25 @@ class _Answer(NamedTuple):
     value: Any
     """What the function has returned or raised."""
     watched: list[tuple[str, float, dict[str, str]]]
-    """The values that it has given to those who watch metrics."""
+    """The values of metrics that the call has observed."""
     is_last: bool
-    """The process has had too much memory to be kept."""
+    """Whether the process has used too much memory to be kept."""
 
 
 class ProcessPool:
-    """Calls a function in processes of their own. More calls than there may be processes wait."""
+    """Calls a function in processes of their own. Calls wait while all processes are busy."""
 
     def __init__(self, new_function: NewFunction, most: int, *, niceness: int = 0) -> None:
-        """No process is started yet.
+        """Keep the arguments; no process is started yet.
 
         Args:
-            most: how many processes there are at the same time.
-            niceness: by how much others go first where there are too few cores.
+            most: the greatest number of processes at the same time.
+            niceness: of the processes, as `os.nice` adds it.
         """
         self._new_function, self._niceness = new_function, niceness
         self._free = BoundedSemaphore(most)
         self._idle: list[_Process] = []
-        """Those that have answered last are at the end."""
+        """The waiting processes, in the order of their last answers."""
         self._all: set[_Process] = set()
         self._timer: Timer | None = None
         self._lock = Lock()
@@ -145,7 +145,7 @@ class ProcessPool:
         process.end()
 
     def _end_with_the_program(self) -> None:
-        """End the calls under way after the main thread: the program waits for their threads."""
+        """End open calls once the main thread has ended: the program waits for their threads."""
         program = main_thread()
         while program.is_alive() and not self._is_ending:
             program.join(WATCH_SECONDS)
@@ -202,7 +202,7 @@ class _Process:
     process: BaseProcess
     pipe: Connection
     folder: TemporaryDirectory[str]
-    """Its temporary files: it is killed, and would leave them."""
+    """Its temporary files, which it cannot remove itself: it is killed."""
     idle_since: float = 0
 
     @classmethod
@@ -284,7 +284,7 @@ def _result(
         with budget.limited(seconds), metrics.invocation():
             return False, function(*arguments)
     except MemoryError:
-        os._exit(1)  # nobody knows what is left half done
+        os._exit(1)  # the state of the process is uncertain
     except Exception as error:
         if not isinstance(error, (PolynyaError, ValueError)):
             logger.error("unexpected error: %s", log_fields(error))

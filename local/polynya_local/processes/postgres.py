@@ -89,7 +89,7 @@ class Server:
     created: list[str] = field(default_factory=list)
 
     def create_database(self, name: str, options: str = "") -> Database:
-        """Create a database; an empty one, if no options of CREATE DATABASE say otherwise."""
+        """Create a database, which is empty unless options of CREATE DATABASE say otherwise."""
         dbname = self.prefix + name
         self.maintenance.run(f"CREATE DATABASE {identifier(dbname)} {options}")
         self.created.append(dbname)
@@ -128,7 +128,7 @@ def database_of(url: str) -> Database:
     """The database of a URL.
 
     Raises:
-        ValueError: it is no URL of PostgreSQL.
+        ValueError: it is not a URL of PostgreSQL.
     """
     parts = urlsplit(url)
     if parts.scheme not in ("postgresql", "postgres"):
@@ -161,7 +161,7 @@ def _own_server(**added: str) -> Iterator[Database]:
 def server_folder() -> Iterator[Path]:
     """Yield an empty folder that PostgreSQL's user owns; at the end it is removed.
 
-    A server in it is stopped then, also if SIGKILL ends this process.
+    A server in it is stopped then, even if SIGKILL ends this process.
     """
     owner = _owner()
     folder = Path(tempfile.mkdtemp(prefix="polynya-postgres-", dir=_traversable_folder(owner)))
@@ -176,7 +176,7 @@ def running(folder: Path, added: dict[str, str]) -> Iterator[Database]:
     """Run the server whose files are in `data` in a folder.
 
     Args:
-        added: settings of it, beside SETTINGS.
+        added: settings of the server, besides SETTINGS.
     """
     port, log = free_port(), folder / "log"
     all_settings = SETTINGS | added
@@ -217,7 +217,7 @@ rm -rf "$1"
 @contextmanager
 def _removed(folder: Path) -> Iterator[None]:
     """Stop the server in a folder and remove the folder: after the block, or if SIGKILL ends us."""
-    # PR_SET_PDEATHSIG would be Linux only, and come when the thread ends that started the server.
+    # PR_SET_PDEATHSIG exists on Linux only, and acts when the thread ends that started the server.
     watcher = subprocess.Popen(
         ["/bin/sh", "-c", WATCH, "sh", folder],
         stdin=subprocess.PIPE,
@@ -290,7 +290,7 @@ def run_program(name: str, *options: str, folder: Path) -> None:
     """Run a program of PostgreSQL as its user, in a folder.
 
     Raises:
-        RuntimeError: it failed; with what it wrote.
+        RuntimeError: it failed; the message has its output.
     """
     result = subprocess.run(
         [_binaries() / name, *options],

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import IO
 
 KEY_ID, SECRET, REGION = "test", "test", "us-east-1"
-"""What clients are given for a local S3, which takes any key."""
+"""What clients are given for a local S3, which accepts any key."""
 
 COMMAND = [sys.executable, "-m", "polynya_local"]
 """The command `polynya`, in this Python."""
@@ -54,14 +54,14 @@ def serving(
 
     Args:
         address: of the lake; None: there are several.
-        settings: environment variables of the process, beside those of this process.
+        settings: environment variables of the process, besides those of this process.
         writes: let clients write; `polynya writes --setup` must have run.
         page: show the page, which answers all paths that are not the catalog's.
         options: others of the command, which has one worker unless they say otherwise.
         command: the command `polynya`.
 
     Raises:
-        RuntimeError: the command does not start or end as it should; with the end of its log.
+        RuntimeError: the command does not start, or fails; the message has the end of its log.
     """
     command = [*command, "serve", "--metadata-schema", metadata_schema]
     command += [address] if address else []

@@ -1,4 +1,4 @@
-"""What the checks of a lake, and the advice for its tables, ask the catalog."""
+"""Queries for the checks of a lake, and for the advice about its tables."""
 
 from polynya.ducklake.connection.catalog_connection import Rows, Statement, constant
 from polynya.ducklake.paths import location
@@ -62,6 +62,9 @@ SELECT EXISTS (SELECT FROM ducklake_inlined_data_tables AS i
 
 
 def has_late_tables(lake: Lake, table_id: int) -> Statement[bool]:
-    """Whether a table of inlined rows was made at an INSERT, with a version that no row has."""
+    """Whether a table of inlined rows has a version that ducklake_schema_versions lacks.
+
+    DuckLake creates such a table at an INSERT.
+    """
     sql = sql_for_version(lake, HAS_LATE_TABLES)
     return Statement(sql, {"table_id": table_id}, lambda rows: bool(rows[0][0]))

@@ -24,7 +24,7 @@ class Entry:
     """The rows of the data files, deleted ones included."""
     bytes: int
     changed_at: int
-    """The newest snapshot at which it was named, or a data file of it began or ended."""
+    """The newest snapshot that created or renamed it, or in which a data file began or ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Totals:
     files: int
     bytes: int
     most_rows: int
-    """The most rows that data files of an entry have; it may have fewer live ones."""
+    """The most rows in the data files of an entry; fewer may be live."""
     most_bytes: int
 
 

@@ -1,4 +1,4 @@
-"""The snapshots of a lake, newest first, and what their writers said of them."""
+"""The snapshots of a lake, newest first, with their authors and commit messages."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -35,14 +35,14 @@ def changes(
     """The newest snapshots up to this one.
 
     Args:
-        after: those after this snapshot alone; older ones are not looked at.
-        since: of those alone that were made at this time or later.
-        author: of these alone.
-        kinds: of those alone that have a change of one of these types.
-        table: of those alone that changed it: the ids of what had a name, and the last levels of
+        after: only snapshots after this one.
+        since: only those that were made at this time or later.
+        author: only those of this author.
+        kinds: only those that have a change of one of these types.
+        table: only those that changed a table: the ids of what had its name, and the last levels of
             the name.
-        search: of those alone that have a text in their message, their author or their changes, or
-            that changed one of some objects.
+        search: only those that have this text in their message, their author or their changes, or
+            that changed an object with one of these ids.
     """
     conditions, parameters = ["s.snapshot_id <= :snapshot_id"], dict[str, Any]()
     if after is not None:
@@ -92,7 +92,7 @@ WHERE {{author}} <> '' ORDER BY 1 LIMIT :most"""
 
 
 def authors(lake: Lake, most: int) -> Statement[list[str]]:
-    """Who has committed, by name."""
+    """The authors of commits, by name."""
     return select(str, sql_for_version(lake, AUTHORS), most=most)
 
 
@@ -112,9 +112,9 @@ WHERE NOT is_left_out GROUP BY place ORDER BY 1"""
 
 
 def spans(since: int, until: int, left_out: Sequence[int]) -> Statement[list[tuple[int, int, int]]]:
-    """The first and the last snapshot of each span between some that are left out, and how many.
+    """The spans of snapshots between those that are left out: the first, the last, and how many.
 
-    All are after one snapshot, up to another, and have not expired.
+    They are after `since`, up to `until`, and have not expired.
     """
 
     def row(first: int, last: int, snapshots: int) -> tuple[int, int, int]:
@@ -167,7 +167,7 @@ GROUP BY 1, 2 WINDOW w AS (ORDER BY n.snapshot_id) ORDER BY 1"""
 
 
 def growth(snapshot_id: int, most: int) -> Statement[list[LakeSize]]:
-    """The size of the lake at about so many snapshots, up to this one, oldest first."""
+    """The size of the lake at up to `most` + 1 snapshots, up to this one, oldest first."""
 
     def row(snapshot_id: int, micros: int, *sums: Any) -> LakeSize:
         rows, files, size = (int(value or 0) for value in sums)
@@ -194,5 +194,8 @@ SCHEMA_VERSION = "SELECT schema_version FROM ducklake_snapshot ORDER BY snapshot
 
 
 def schema_version() -> Statement[int | None]:
-    """The number that grows when a table is made, renamed, altered or dropped; None: unknown."""
+    """The number that grows when a table is created, renamed, altered or dropped.
+
+    None: the lake has no snapshot.
+    """
     return Statement(SCHEMA_VERSION, {}, lambda rows: rows[0][0] if rows else None)

@@ -1,7 +1,7 @@
-"""What reports and the page show of a table's data files: pages, sums, overlaps and batches.
+"""Queries for a table's data files, as reports and the page show them.
 
-`overlap` says how the bounds of a column overlap over all files, that is, whether pruning works.
-Bounds whose text is not certain are left out.
+`overlap` tells how the bounds of a column overlap over all files, that is, whether pruning works.
+Bounds that cannot be read with certainty are left out.
 
 `file_batches` and `early_files` count the visible files by what decides whether a client reads
 them correctly.
@@ -265,7 +265,7 @@ def overlap(
 
 def _value(form: str, text: str) -> str:
     value = READ[form].replace("@", text)
-    # The order of bytes; the database may sort texts as people of some country do.
+    # The order of bytes: the database may sort texts by the rules of a language.
     return value if form in SQL_TYPES else f'({value}) COLLATE "C"'
 
 
@@ -282,7 +282,7 @@ class FileBatch:
     """Visible data files of a table with the same origin."""
 
     begin_snapshot: int
-    """The newest change before them."""
+    """The newest of the given changes that is not after them."""
     partition_id: int | None
     mapping_id: int | None
     """None, except for files that ducklake_add_data_files added."""
@@ -305,7 +305,7 @@ def file_batches(
     """The data files that are visible at a snapshot, by when they were written.
 
     Args:
-        changes: snapshots; files with the same ones before them are together.
+        changes: snapshots; files between the same two of them are in one batch.
     """
     edges = sorted({0, *changes})
     parameters = {"table_id": table_id, "snapshot_id": snapshot_id, "edges": edges}
@@ -351,7 +351,7 @@ class MergeableFiles:
     """Live files of a table with the same columns and partition."""
 
     layout: int
-    """How many times the columns had changed before."""
+    """How many times the columns had changed before the files were written."""
     partition_id: int | None
     partition: str
     """Its values as a text."""
@@ -407,7 +407,7 @@ class FileWithDeletes:
     deleted: int
     delete_files: int
     inlined: int
-    """Deletes that are in the catalog's database, in no file."""
+    """The deleted rows that are recorded in the catalog's database, not in a file."""
 
 
 SHARES = """
@@ -501,7 +501,7 @@ WHERE schedule_start < CAST(:before AS timestamptz)"""
 
 
 def scheduled_files(before: datetime) -> Statement[int]:
-    """How many files wait for their deletion since before a time."""
+    """How many files have waited for their deletion since before a time."""
     return Statement(SCHEDULED, {"before": before.isoformat()}, lambda rows: int(rows[0][0]))
 
 
@@ -510,7 +510,7 @@ HAS_FILE_WITHOUT = f"""EXISTS (SELECT FROM ducklake_data_file AS f
       AND s.data_file_id = f.data_file_id
     WHERE f.table_id = :table_id AND {VISIBLE.format("f")} AND coalesce({{}}, FALSE) IS FALSE
       AND coalesce(s.null_count < f.record_count, TRUE))"""
-"""SQL: whether a file with values of a column has no statistics that say something of them all."""
+"""SQL: whether a file with values of a column lacks statistics that prove a condition for all."""
 
 IS_BELOW_2_31 = """CASE WHEN s.max_value ~ '^[0-9]{{1,10}}$'
         THEN s.max_value::bigint < 2147483648 END"""

@@ -3,7 +3,7 @@
 from polynya.ducklake.connection.catalog_connection import Statement
 
 MOST_KEYS = 20
-"""What a file has of more keys is not told apart."""
+"""Values of further keys are ignored."""
 
 KEYS = f"""
 SELECT least(coalesce(max(partition_key_index), 0) + 1, {MOST_KEYS})
@@ -12,12 +12,12 @@ WHERE table_id = :table_id"""
 
 
 def partition_keys(table_id: int) -> Statement[int]:
-    """How many partition keys the files of a table have values of, at most; at least one."""
+    """The greatest number of partition values that a file of a table has, from 1 to MOST_KEYS."""
     return Statement(KEYS, {"table_id": table_id}, lambda rows: int(rows[0][0]))
 
 
-# A join for each key: to sort the values of each file and put them together takes three times as
-# long, most of it for tables with one key.
+# A join for each key: to sort and concatenate the values of each file takes three times as long,
+# most of it for tables with one key.
 TEXT = "{index}=' || coalesce(quote_literal(v{index}.partition_value), 'NULL')"
 FIRST = """(SELECT v0.data_file_id, {texts} AS partition
   FROM ducklake_file_partition_value AS v0{later_keys}

@@ -1,7 +1,7 @@
-"""Rows with which native DuckLake fails: of an earlier Polynya, and of DuckLake itself.
+"""Finds rows with which native DuckLake fails, from an earlier Polynya and from DuckLake itself.
 
 An earlier Polynya wrote the directory of a file as one partition value more than there are keys,
-and made no tables of inlined rows.
+and created no tables of inlined rows.
 """
 
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ class ValueCount:
 
     partition_id: int
     key_index: int
-    """From 0."""
+    """Counted from 0."""
     files: int
 
 
@@ -43,9 +43,9 @@ SELECT count(*) FROM (
 
 
 def scattered_groups(table_id: int, keys: int) -> Statement[int]:
-    """How many groups of live files DuckLake 1.0 would merge, and cannot.
+    """How many groups of live files DuckLake 1.0 would try to merge, and fail.
 
-    They are of one partitioning and have equal values, and are in several directories.
+    The files of a group have one partitioning and equal values, and are in several directories.
 
     Args:
         keys: how many partition keys there are, see `partition_keys`.
@@ -65,7 +65,7 @@ SELECT
 
 
 def partitionings(table_id: int) -> Statement[tuple[int, int]]:
-    """How many partitionings a table has at once, and how many live files have one of no table."""
+    """How many live partitionings a table has, and how many live files have an unknown one."""
     return Statement(PARTITIONINGS, {"table_id": table_id}, lambda rows: (rows[0][0], rows[0][1]))
 
 
@@ -96,9 +96,9 @@ ORDER BY i.schema_version"""
 
 
 def unversioned_inlined_tables(table_id: int) -> Statement[list[str]]:
-    """The tables of inlined rows of which DuckLake does not know which columns they have.
+    """The tables of inlined rows whose columns DuckLake does not know.
 
-    Only of a table whose columns have changed since it was created: else they are those.
+    There are none if the table's columns have not changed since it was created.
     """
     return select(str, UNVERSIONED, table_id=table_id)
 
@@ -122,7 +122,7 @@ def live_tables() -> Statement[list[LiveTable]]:
     return select(LiveTable, TABLES)
 
 
-# A table that DuckDB itself made without one has none because its limit was 0 then.
+# DuckDB itself creates a table without one only if the limit of inlined rows is 0.
 LACKS_INLINED_TABLE = f"""
 SELECT NOT EXISTS (
     SELECT FROM ducklake_inlined_data_tables AS i WHERE i.table_id = :table_id)
@@ -134,7 +134,7 @@ SELECT NOT EXISTS (
 def lacks_inlined_table(table: LiveTable) -> Statement[bool]:
     """Whether clients have altered a table that has no table of inlined rows.
 
-    The next small INSERT would make one of which DuckLake does not know the columns.
+    The next small INSERT would create one whose columns DuckLake does not know.
     """
     parameters = {"table_id": table.table_id, "table_uuid": table.table_uuid}
 

@@ -1,4 +1,4 @@
-"""Data files of which the catalog does not know how many rows are live, and why."""
+"""Finds data files whose number of live rows the catalog does not know."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,14 +19,14 @@ IS_BROKEN_FILE, IS_BROKEN_DELETE = any_of(DATA_FILE_FAULTS), any_of(DELETE_FILE_
 
 @dataclass(frozen=True, slots=True)
 class UncertainFiles:
-    """Data files of which the catalog does not know how many rows are live."""
+    """Data files whose number of live rows the catalog does not know."""
 
     begin_snapshot: int
     end_snapshot: int | None
     """The first snapshot at which the catalog knows it again; None: there is none."""
     files: int
     data_file_ids: tuple[int, ...]
-    """The first ones."""
+    """The ids of the first ones."""
 
     def is_at(self, snapshot_id: int) -> bool:
         """Whether the live rows are uncertain at a snapshot."""
@@ -43,7 +43,7 @@ FROM ducklake_data_file AS f
 WHERE f.table_id = ANY(CAST(:table_ids AS bigint[]))
   AND ({{data_partial_max}} > f.begin_snapshot OR {IS_BROKEN_FILE})"""
 
-# So has the delete file of a second delete on a file: DuckLake replaces the row of the first.
+# The same is true of the delete file of a second delete: DuckLake replaces the row of the first.
 DELETED_REPEATEDLY = f"""
 SELECT f.table_id, f.data_file_id, d.begin_snapshot,
   CASE WHEN {IS_BROKEN_DELETE} THEN least(d.end_snapshot, f.end_snapshot)
@@ -76,8 +76,7 @@ JOIN ducklake_data_file AS f USING (data_file_id)"""
 
 CAUSES = (MERGED, DELETED_REPEATEDLY, TWO_DELETE_FILES)
 
-# The second condition leaves out ranges of no snapshot: least() of the ends may lie before the
-# begin.
+# The second condition leaves out empty ranges: the least of the ends may be before the begin.
 UNCERTAIN = """
 FROM ({causes}) AS u(table_id, data_file_id, begin_snapshot, end_snapshot)
 WHERE u.begin_snapshot <= :last_id AND (u.end_snapshot IS NULL OR u.end_snapshot > :first_id)
@@ -98,7 +97,7 @@ def uncertain_files(
     """The files of a table whose live rows the catalog does not know, by the snapshots concerned.
 
     Args:
-        first_id: the first snapshot that is asked about.
+        first_id: the first snapshot of interest.
         last_id: the last one.
         most: how many files of each range are named.
     """
@@ -142,10 +141,10 @@ def _causes(lake: Lake, deletes: Sequence[tuple[str, Sequence[str]]]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class StoredDeletes:
-    """A delete file, and the snapshot from which on it is not visible."""
+    """A delete file, and the snapshot at which it ends."""
 
     end_snapshot: int | None
-    """None: there is none."""
+    """None: it has not ended."""
     file: DeleteFile
 
     def visible_at(self, snapshot_id: int) -> bool:

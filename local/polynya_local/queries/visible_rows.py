@@ -1,14 +1,13 @@
-"""The catalog as one caller sees it: what is said of tables that the caller may not read is not
-there.
+"""The catalog as one caller sees it, without rows about tables that the caller may not read.
 
-`VisibleRows` takes the place of a connection. It puts a query in front of each statement for each
-of DuckLake's tables that the statement names, and lets it read from these. So every report of the
-page is limited, also one that knows nothing of callers; a table of DuckLake without such a query
-is an error.
+`VisibleRows` takes the place of a connection. For each of DuckLake's tables that a statement names,
+it adds a query in a WITH clause, from which the statement then reads. This limits every report of
+the page, even one that knows nothing of callers. A table of DuckLake without such a query is an
+error.
 
-Rights depend on the newest name of a table or view, as in the REST catalog. A snapshot is there if
-it touched something that the caller may read; so are the oldest and the newest, with nothing in
-them, because the state that they show is the caller's too.
+Rights depend on the newest name of a table or view, as in the REST catalog. A snapshot is visible
+if it touched something that the caller may read. The oldest and the newest are visible too, though
+perhaps without changes, because the caller may read the state that they show.
 """
 
 import re
@@ -25,7 +24,7 @@ from polynya.ducklake.queries.catalog import PARENTS
 WITH = re.compile(r"\s*WITH\s+(?:RECURSIVE\s+)?")
 
 SEEN = "seen_"
-"""How the names of the queries begin."""
+"""The beginning of the names of the queries."""
 
 # A change as `rows.listing.CHANGE` reads it: the first group is the id, the second has the names.
 PART = r"""'\w+:(?:(\d{1,18})|("(?:[^"]|"")*"(?:\."(?:[^"]|"")*")*))(?=,|$)'"""
@@ -56,7 +55,7 @@ FROM (SELECT n.snapshot_id, n.changes_made, to_jsonb(n) AS texts,
     n.snapshot_id = ANY(CAST(:seen_whole AS bigint[])) AS is_whole
   FROM {{table}} AS n WHERE n.snapshot_id = ANY(CAST(:seen_snapshots AS bigint[]))) AS c"""
 
-# When others have committed last is not the caller's either.
+# The caller must not learn either when others committed last.
 SNAPSHOTS = """
 SELECT s.snapshot_id, CASE WHEN s.snapshot_id = ANY(CAST(:seen_touching AS bigint[]))
     THEN s.snapshot_time ELSE least(s.snapshot_time, CAST(:seen_time AS timestamptz))
@@ -99,7 +98,7 @@ SELECT * FROM {{table}} WHERE mapping_id IN (
     "ducklake_sort_info": OF_TABLE,
     "ducklake_table_column_stats": OF_TABLE,
     "ducklake_table_stats": OF_TABLE,
-    # Until version 0.4 they are those of the lake.
+    # Until version 0.4 they belong to the lake, not to a table.
     "ducklake_schema_versions": f"""
 SELECT * FROM {{table}} WHERE to_jsonb({{table}}) ->> 'table_id' IS NULL
   OR CAST(to_jsonb({{table}}) ->> 'table_id' AS bigint) = {OBJECTS}""",
@@ -108,16 +107,16 @@ SELECT * FROM {{table}} WHERE to_jsonb({{table}}) ->> 'table_id' IS NULL
     "polynya_refused": OF_TABLE,
     "polynya_commits": _rows_of("table_uuid", "ANY(CAST(:seen_uuids AS uuid[]))"),
 }
-"""What a caller sees of each table of DuckLake's, and of ours."""
+"""What a caller sees of each of DuckLake's tables, and of Polynya's."""
 
 
 class Unlimited(Exception):
-    """A statement that nobody has limited to what a caller may see."""
+    """A statement that is not limited to what a caller may see."""
 
 
 @lru_cache(maxsize=1024)
 def limited(sql: str) -> str:
-    """A SELECT that reads what a caller may see alone.
+    """The SELECT, limited to what a caller may see.
 
     Raises:
         Unlimited: it may read something else.
@@ -141,18 +140,18 @@ def limited(sql: str) -> str:
         f"{SEEN}{name} AS NOT MATERIALIZED ({QUERIES[name].replace('{table}', name)})"
         for name in names
     )
-    # PostgreSQL takes one WITH.
+    # A statement has only one WITH.
     own = WITH.match(text)
     return f"{own[0]}{queries}, {text[own.end() :]}" if own else f"WITH {queries} {text}"
 
 
 @dataclass(frozen=True, slots=True)
 class VisibleRows:
-    """A connection, within a transaction, that reads what a caller may see alone."""
+    """A connection, within a transaction, that reads only what a caller may see."""
 
     con: Connection
     parameters: dict[str, Any] = field(repr=False)
-    """Those of `QUERIES`."""
+    """The parameters of `QUERIES`."""
 
     def run(self, sql: str, **parameters: Any) -> Any:
         """Send one statement. Raises: as `limited`, and `CatalogConnection.run`."""
@@ -235,7 +234,7 @@ WHERE c.snapshot_id > :since AND t.seen > 0"""
 
 
 def touching(visible: Mapping[str, Any], since: int) -> Statement[dict[int, bool]]:
-    """The snapshots after one that touched something visible, and whether nothing else.
+    """The snapshots after `since` that touched something visible; and whether nothing else.
 
     Args:
         visible: the parameters of `QUERIES` for objects, schemas and creations.
@@ -245,7 +244,7 @@ def touching(visible: Mapping[str, Any], since: int) -> Statement[dict[int, bool
     )
 
 
-# What the texts do not say: an Iceberg commit without any change, and rows of other writers.
+# Snapshots that the texts miss: an Iceberg commit without any change, and rows of other writers.
 BESIDE = f"""
 SELECT s.snapshot_id FROM ducklake_snapshot AS s WHERE s.snapshot_id IN (
   SELECT t.begin_snapshot FROM ducklake_table AS t WHERE t.table_id = {OBJECTS}

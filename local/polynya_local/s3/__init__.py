@@ -1,1 +1,1 @@
-"""The S3 endpoint: a folder as a bucket, or an S3 behind; what clients may upload and remove."""
+"""The S3 endpoint: serves a folder or another S3, and decides what clients upload and remove."""

@@ -43,9 +43,9 @@ class VirtualFiles:
     """The virtual files, which are generated when they are read."""
 
     alias: str
-    """The bucket that they are in for clients."""
+    """The bucket in which clients find them."""
     bucket: str
-    """The bucket that all other keys of it are in."""
+    """The bucket that has all other keys of the alias."""
     lakes: Lakes[AuthorizedFiles]
     seconds: float
     """The time budget of a request."""
@@ -107,7 +107,7 @@ class S3Endpoint:
 
     buckets: S3Proxy | LakesInS3
     virtual: VirtualFiles | None
-    """None: they are in a bucket."""
+    """None: virtual files are stored in a bucket."""
     catalog_uri: str
     hosts: Hosts
     port: int
@@ -152,7 +152,7 @@ class S3Endpoint:
 
 def no_page(response: Response) -> Response:
     """An answer of S3 that no browser shows or runs, whatever content and type are stored."""
-    # Otherwise a stored page would be one of this origin, and could read all that S3 answers.
+    # Otherwise a stored page would have this origin, and could read all answers of S3.
     names = {name.lower() for name, _ in NO_PAGE}
     headers = (header for header in response.headers if header[0].lower() not in names)
     return replace(response, headers=(*headers, *NO_PAGE))

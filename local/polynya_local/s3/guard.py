@@ -1,4 +1,4 @@
-"""Answers requests to S3 that are signed with keys of this server, as far as these permit."""
+"""Answers requests to S3 that are signed with keys of this server, if the keys permit them."""
 
 import time
 from collections.abc import Callable
@@ -27,11 +27,11 @@ class S3Guard:
     def __init__(
         self, keys: TableKeys, lakes: Lakes[GrantedFiles], audit: AuditLog, rate: RequestRate
     ) -> None:
-        """Nothing is opened before it is needed."""
+        """Keep the arguments; nothing is opened yet."""
         self._keys, self._lakes, self._audit, self._rate = keys, lakes, audit, rate
 
     def answer(self, request: Request, address: S3Address, answer: Answer) -> Response:
-        """The answer to a request; that of S3 to one whose signature is not right.
+        """The answer to a request; S3's error if the signature is wrong.
 
         Args:
             answer: answers a request whose body is verified when it is read.
@@ -83,6 +83,6 @@ class S3Guard:
 
 
 def _name(request: Request, address: S3Address) -> str:
-    """The operation of a request, in S3's word; its method, if it is none that is answered."""
+    """S3's name of a request's operation; the method, if the operation is not answered."""
     name = operation(request, address) or operation_of(request.method, address)
     return name or request.method

@@ -2,9 +2,9 @@
 
 Only regular files that are below the folder are objects: no key and no symbolic link leads out, and
 none leads to a file of a catalog (`CatalogFiles`). `path_of` says which file a key is, in whatever
-spelling; `LocalBucket.canonical` gives its one spelling, of which `S3Proxy` decides what may be
-uploaded and removed. An upload becomes the object at once and whole: its bytes are in a file beside
-it before.
+spelling; `LocalBucket.canonical` gives its one spelling, by which `S3Proxy` decides what may be
+uploaded and removed. An upload becomes the object at once and whole: its bytes are written to a
+file beside it first.
 https://docs.aws.amazon.com/AmazonS3/latest/API/API_GetObject.html
 https://docs.aws.amazon.com/AmazonS3/latest/API/API_ListObjectsV2.html
 https://docs.aws.amazon.com/AmazonS3/latest/API/API_CompleteMultipartUpload.html
@@ -52,15 +52,15 @@ BESIDE_A_CATALOG = (
     *(".wal", ".wal.checkpoint", ".wal.recovery", ".tmp"),
     *("-journal", "-wal", "-shm"),
 )
-"""How the names of the files of a catalog end: its own, those of DuckDB, those of SQLite."""
+"""The endings of a catalog's files: the file itself, DuckDB's, SQLite's."""
 
 
 @dataclass(frozen=True, slots=True)
 class CatalogFiles:
     """The files of the catalogs that this process has open, which may be in a folder of data.
 
-    Only the connection that owns such a file may open it: whoever closes it frees every lock that
-    this process has on it, whatever it was opened for (`man 2 fcntl`), and another writer gets in.
+    Only the connection that owns such a file may open it: closing it frees every lock that this
+    process has on it, whatever it was opened for (`man 2 fcntl`), and then another writer gets in.
     """
 
     paths: frozenset[str] = frozenset()
@@ -84,7 +84,7 @@ class CatalogFiles:
 
 
 def _identity(path: str) -> tuple[int, int] | None:
-    """What all names of a file share, also a hard link; None: there is no such file."""
+    """What all names of a file share, hard links included; None: there is no such file."""
     try:
         state = os.stat(path)
     except OSError:
@@ -103,11 +103,11 @@ class LocalBucket:
     """One bucket; others do not exist."""
 
     def __init__(self, name: str, folder: Path, catalogs: CatalogFiles | None = None) -> None:
-        """Nothing is opened.
+        """Keep the arguments; nothing is opened.
 
         Args:
-            folder: need not exist yet.
-            catalogs: are no objects.
+            folder: it need not exist yet.
+            catalogs: files that are not objects.
         """
         self._name = name
         self._folder = folder
@@ -116,7 +116,7 @@ class LocalBucket:
         """The parts of each upload, by its key and id."""
 
     def canonical(self, address: S3Address) -> S3Address | None:
-        """As `s3_proxy.Buckets.canonical`: `//`, `/./` and symbolic links have another spelling."""
+        """As `proxy.Buckets.canonical`: without `//`, `/./` and symbolic links."""
         if address.bucket != self._name or not address.key:
             return address
         folder = address.key_text.removesuffix("/")
@@ -131,7 +131,7 @@ class LocalBucket:
         return None if is_file else address.with_key(f"{key}/")
 
     def _path(self, key: str) -> str | None:
-        """The path of a key, without symbolic links; None: no key has it."""
+        """The path of a key, without symbolic links; None: no object can have this key."""
         path = path_of(self._folder, key)
         return None if path is None or self._catalogs.have(path) else path
 
@@ -141,9 +141,10 @@ class LocalBucket:
         return opened(path) if path else None
 
     def make(self, key: str, pieces: Iterable[bytes], *, replace: bool) -> str | None:
-        """Make an object; a reader sees all of it, or what was there before.
+        """Write an object; a reader sees all of it, or what was there before.
 
-        Gives its MD5 in hexadecimal; None: there is one, and it is not to be replaced.
+        Returns:
+            Its MD5 in hexadecimal; None: there is an object, and `replace` is False.
 
         Raises:
             NotAKey: no object can have this key.
@@ -173,7 +174,7 @@ class LocalBucket:
     def forward(
         self, method: str, address: S3Address, headers: Headers, body: IO[bytes] | None
     ) -> Response:
-        """As `s3_proxy.Buckets.forward`."""
+        """As `proxy.Buckets.forward`."""
         if address.bucket != self._name:
             message = "The specified bucket does not exist"
             return s3_error(404, "NoSuchBucket", message, resource=address.path)
@@ -198,7 +199,7 @@ class LocalBucket:
     def create(
         self, method: str, address: S3Address, headers: Headers, body: IO[bytes]
     ) -> Response | None:
-        """As `s3_proxy.Buckets.create`."""
+        """As `proxy.Buckets.create`."""
         try:
             return self._make(operation_of(method, address), address, body, replace=False)
         except OSError as error:
@@ -207,13 +208,13 @@ class LocalBucket:
     def _make(
         self, operation: str | None, address: S3Address, body: IO[bytes], *, replace: bool
     ) -> Response | None:
-        """Make an object; None: there is one, and it is not to be replaced."""
-        body.seek(0)  # an object may have been made while `create` read it
+        """Write an object; None: there is one, and `replace` is False."""
+        body.seek(0)  # `create` may have read it, and found an object that was written meanwhile
         if operation == "CompleteMultipartUpload":
             return self._complete(address, body, replace)
         if address.key_text.endswith("/"):
-            # In S3 such an object stands for a folder: PyArrow makes one after each removal. Here a
-            # folder comes with its first file.
+            # In S3 such an object stands for a folder: PyArrow writes one after each removal. Here
+            # a folder is created with its first file.
             return _no_key(address) if body.read(1) else _put(f'"{EMPTY}"')
         return self._stored(address, pieces_of(body), _put, replace)
 
@@ -322,7 +323,7 @@ def _part_numbers(body: IO[bytes]) -> list[int]:
     """The numbers of the parts, as the client orders them.
 
     Raises:
-        ValueError: the body is no CompleteMultipartUpload.
+        ValueError: the body is not a CompleteMultipartUpload.
     """
     texts = [e.text or "" for e in document(body).iter() if name_of(e) == "PartNumber"]
     if not all(map(PART_NUMBER.fullmatch, texts)):
@@ -331,7 +332,7 @@ def _part_numbers(body: IO[bytes]) -> list[int]:
 
 
 def _write(file: IO[bytes], pieces: Iterable[bytes]) -> str:
-    """Write a file; gives its MD5 in hexadecimal."""
+    """Write a file; returns its MD5 in hexadecimal."""
     digest = md5(usedforsecurity=False)
     for piece in pieces:
         digest.update(piece)
@@ -351,9 +352,10 @@ def _put(tag: str) -> Response:
 
 
 def _link(unfinished: str, path: str) -> bool:
-    """Give a file another name, unless there is one of that name.
+    """Give a file a second name, unless the name is taken; returns whether it was given.
 
-    Also False if the file system has no second names: the file is made as if it replaced one.
+    False also if the file system has no hard links: then the caller writes the file as a
+    replacement.
     """
     try:
         os.link(unfinished, path)
@@ -390,7 +392,7 @@ def _no_such_upload(address: S3Address) -> Response:
 
 
 def opened(path: str) -> BinaryIO | None:
-    """The file of a path without symbolic links, open; None if it is no regular file."""
+    """The file of a path without symbolic links, open; None if it is not a regular file."""
     try:
         # A last part that has become a symbolic link is not followed.
         # O_NONBLOCK: a named pipe would wait for its writer.
@@ -404,7 +406,7 @@ def opened(path: str) -> BinaryIO | None:
 
 
 LONGEST_KEY, LONGEST_PART = 1024, 255
-"""Bytes: of a key in S3, and of each part in a file system."""
+"""The longest key in S3, and the longest part of it in a file system, in bytes."""
 
 
 def path_of(folder: Path, key: str) -> str | None:
@@ -446,7 +448,7 @@ def _object(method: str, headers: Headers, address: S3Address, file: BinaryIO) -
 
 
 class _Pieces:
-    """The bytes of a file from a position; the server closes it also after half of them."""
+    """The bytes of a file from a position; the server closes it, even before the last of them."""
 
     def __init__(self, file: BinaryIO, start: int, length: int) -> None:
         self._file, self._left = file, length

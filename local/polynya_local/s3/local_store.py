@@ -13,10 +13,10 @@ from .local_bucket import PIECE, LocalBucket, NotAKey
 
 
 def local_store(buckets: Mapping[str, LocalBucket], s3: ObjectStore) -> ObjectStore:
-    """Reads and writes what is in these buckets as files.
+    """A store that reads and writes objects of these buckets as files.
 
     Args:
-        s3: has the other buckets.
+        s3: the store of all other buckets.
     """
 
     def read(location: str) -> bytes:
@@ -88,12 +88,12 @@ def _make(bucket: LocalBucket, key: str, pieces: Callable[[], Iterable[bytes]]) 
     except (NotAKey, OSError) as error:
         reason = str(error) if isinstance(error, NotAKey) else error.strerror
         raise Misconfigured(f"a file of the lake cannot be written: {reason}") from None
-    # A commit that is planned again copies a file again.
+    # A commit that is planned again copies the same file again.
     if not is_made and not _has(bucket, key, pieces()):
         raise Misconfigured("a file of the lake cannot be written: there is another of its name")
 
 
 def _has(bucket: LocalBucket, key: str, pieces: Iterable[bytes]) -> bool:
-    """Whether these bytes are an object."""
+    """Whether an object has exactly these bytes."""
     with _opened(bucket, key) as file:
         return all(file.read(len(piece)) == piece for piece in pieces) and not file.read(1)

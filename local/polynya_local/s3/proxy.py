@@ -46,7 +46,7 @@ class S3Upstream:
     """An S3 to which requests go in path style, with the credentials of this process."""
 
     def __init__(self, endpoint: str | None, region: str, keys: Keys | None = None) -> None:
-        """`keys`: None: those of the environment."""
+        """`keys`: the credentials; None: those of the environment."""
         self.endpoint = (endpoint or f"https://s3.{region}.amazonaws.com").rstrip("/")
         self._region = region
         self._credentials = Credentials(*keys) if keys else own_credentials()
@@ -92,8 +92,8 @@ OWNERS_HEADERS = (
     *("x-amz-acl", "x-amz-grant-", "x-amz-tagging"),
     *("x-amz-object-lock-", "x-amz-website-redirect-location"),
 )
-"""How headers begin for which S3 asks for other rights than to upload: with the server's own keys
-they would publish a file, or keep it for ever."""
+"""The beginnings of headers for which S3 needs more rights than to upload: with the server's keys
+they could publish a file, or lock it for ever."""
 OF_OWNERS = "these keys are for uploads without the header {}: leave it out"
 # Repeats a request once if the server has closed the pooled connection; never after an answer.
 RETRY = Retry(total=1, connect=0, read=1, redirect=0, status=0, raise_on_redirect=False)
@@ -103,7 +103,7 @@ class Buckets(Protocol):
     """What clients read, and may upload to."""
 
     def canonical(self, address: S3Address) -> S3Address | None:
-        """The only spelling of an address, of which everything is decided; None: none has it.
+        """The only spelling of an address, by which rights are decided; None: it has none.
 
         A bucket, whose key is empty, has one spelling.
         """
@@ -119,7 +119,7 @@ class Buckets(Protocol):
         """The answer to a request that is permitted.
 
         Args:
-            body: of an upload, decoded, wherever the file is; None: a read, or a removal.
+            body: the decoded body of an upload, at any position; None: a read, or a removal.
         """
 
     def stop(self) -> None:
@@ -139,8 +139,8 @@ class S3Proxy:
 
         Args:
             uploads: where clients may upload; None: nowhere.
-            uncommitted: which uploads they may remove, or replace; None: they may remove none, and
-                nobody knows what an upload replaces, as on AWS.
+            uncommitted: which uploads they may remove or replace; None: they may remove none, and
+                an upload may replace anything, as on AWS.
         """
         self._buckets = buckets
         self._uploads = uploads
@@ -161,7 +161,7 @@ class S3Proxy:
 
         Args:
             behind: the bucket behind the access point that the address names; None: it names none.
-            permission: what the caller may; None: to read everything, and to upload.
+            permission: what the caller may do; None: read everything, and upload.
         """
         real = address.with_bucket(behind) if behind else address
         if request.method in READS:
@@ -225,7 +225,7 @@ class S3Proxy:
         return (
             reads_object(request, real)
             and canonical is not None
-            # Some kinds of S3 take such names for others.
+            # Some kinds of S3 resolve such names to others.
             and not {".", ".."} & {*canonical.key_text.split("/")}
             and permission.may_read(canonical.location)
         )
@@ -240,7 +240,7 @@ class S3Proxy:
 
 @dataclass(frozen=True, slots=True)
 class LakeInS3:
-    """What is in S3 of one of several lakes."""
+    """The part of S3 that belongs to one of several lakes."""
 
     proxy: S3Proxy
     bucket: str
@@ -248,7 +248,7 @@ class LakeInS3:
     locations: tuple[str, ...]
     """What clients read, and may upload to; each with a slash at its end."""
     is_alone: bool
-    """The bucket is that of no other lake."""
+    """Whether no other lake has this bucket."""
 
     def has(self, address: S3Address) -> bool:
         """Whether a request is about the lake."""
@@ -360,7 +360,11 @@ def _unavailable(address: S3Address) -> Response:
 
 
 def _passed_on(method: str, response: BaseHTTPResponse) -> Response:
-    """The answer of the S3 behind. Raises: HTTPError: a short one is cut."""
+    """The answer of the S3 behind.
+
+    Raises:
+        HTTPError: a short answer breaks off.
+    """
     headers = tuple(response.headers.items())
     if method == "HEAD" or response.status in (204, 304):
         response.drain_conn()

@@ -53,7 +53,7 @@ class S3Address:
                 return cls(host.removesuffix(suffix), request.path[1:], request.query)
         bucket, _, key = request.path[1:].partition("/")
         name = unquote(bucket)
-        # A bucket with a slash would be, in a location, another one and the begin of a key.
+        # In a location, a bucket with a slash would be another bucket and the beginning of a key.
         return cls(bucket if "/" in name else name, key, request.query)
 
     @property
@@ -138,7 +138,7 @@ READ_PARAMETERS = frozenset(
         *("response-content-language", "response-content-type", "response-expires"),
     )
 )
-"""What a query says of a read; with another name it may ask for something else in S3."""
+"""The parameters of reads; with another one, S3 may do something else."""
 
 
 def reads_object(request: Request, address: S3Address) -> bool:
@@ -150,7 +150,7 @@ def reads_object(request: Request, address: S3Address) -> bool:
 
 
 def operation(request: Request, address: S3Address) -> str | None:
-    """The operation of a request, if it is one of the three; None: another one."""
+    """ListObjectsV2, GetObject or HeadObject; None: the request is for something else."""
     parameters = {name.lower(): value for name, value in address.parameters().items()}
     if not address.key:
         listing = request.method == "GET" and parameters.get("list-type") == "2"
@@ -169,7 +169,7 @@ class IncompleteBody(Exception):
 
 
 def decoded_body(request: Request) -> tuple[IO[bytes], Headers]:
-    """The data of a request's body, and its headers for a request that sends the data as it is.
+    """The decoded data of a request's body, and the headers with which it can be sent on.
 
     Raises:
         IncompleteBody: the body is not what its headers say.
@@ -177,8 +177,8 @@ def decoded_body(request: Request) -> tuple[IO[bytes], Headers]:
     """
     if not _is_aws_chunked(request):
         return request.body.file(), request.headers
-    # The chunks' signatures are of the client, and end here: the data is sent on as it is, and a
-    # checksum at the end as a header. Otherwise an S3 behind would store the heads of the chunks.
+    # The chunks' signatures are the client's, and are dropped: the data is sent on without chunks,
+    # and a checksum at its end as a header. Otherwise an S3 behind would store the chunks' heads.
     with request.body.file() as body, ExitStack() as stack:
         try:
             data = stack.enter_context(spooled(chunks(body)))
@@ -194,7 +194,7 @@ def decoded_body(request: Request) -> tuple[IO[bytes], Headers]:
 
 
 def size_of(file: IO[bytes]) -> int:
-    """The bytes of a file, which is at its beginning afterwards."""
+    """The size of a file in bytes; afterwards its position is 0."""
     file.seek(0, os.SEEK_END)
     size = file.tell()
     file.seek(0)
@@ -222,20 +222,20 @@ def _checksums(stream: IO[bytes]) -> Iterator[tuple[str, str]]:
 
 
 LONGEST_DOCUMENT = 2 * 1024 * 1024
-"""Bytes; 10,000 parts with their checksums have less."""
+"""The longest document in bytes; 10,000 parts with their checksums need less."""
 
 
 def document(file: IO[bytes]) -> ElementTree.Element:
     """The root of a document of XML in UTF-8, without a DTD.
 
     Raises:
-        ValueError: the file is no such document, or too long.
+        ValueError: the file is not such a document, or is too long.
     """
     body = file.read(LONGEST_DOCUMENT + 1)
     if len(body) > LONGEST_DOCUMENT:
         raise ValueError("the document is too long")
-    # The parser gets text: of bytes it would believe a declaration of another encoding, in which
-    # the words of a DTD have other bytes. Entities of a DTD may expand without end.
+    # The parser gets a text: in bytes it would obey a declaration of another encoding, in which a
+    # DTD has other bytes. Entities of a DTD may expand without end.
     text = body.decode("utf-8-sig")
     if "<!" in text:
         raise ValueError("the document has a DTD")

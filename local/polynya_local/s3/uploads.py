@@ -1,12 +1,12 @@
 """What clients may change in S3.
 
 `UploadPaths` has the paths below which clients may upload: those that the catalog tells writers. On
-AWS the policy of vended credentials says this; here the caller of the proxy is not known, so it may
-upload to any table.
+AWS the policy of vended credentials limits a client to its table; here that is the task of a
+`Permission`, and without one a client may upload to any table.
 
-`Removals` answers DeleteObject and DeleteObjects: clients may take back what no commit uses.
-`UncommittedFiles` says what that is: files that the catalog has never had. No other is replaced,
-either. DuckDB 1.5.5 removes the files of a transaction that it rolls back, or that was refused.
+`Removals` answers DeleteObject and DeleteObjects: clients may remove what no commit uses.
+`UncommittedFiles` finds these files: the catalog has never had them. Only such files are replaced,
+too. DuckDB 1.5.5 removes the files of a transaction that it rolls back, or that was refused.
 On AWS no writer may delete, because S3's permissions do not know the catalog.
 https://docs.aws.amazon.com/AmazonS3/latest/API/API_DeleteObject.html
 https://docs.aws.amazon.com/AmazonS3/latest/API/API_DeleteObjects.html
@@ -55,7 +55,7 @@ UPLOADS = {
 """The operations by the method and the (lower-case) names of query parameters."""
 
 CREATIONS = frozenset({"PutObject", "CompleteMultipartUpload"})
-"""The operations after which there is an object, of which the catalog may have the place."""
+"""The operations that write an object, whose location the catalog may have."""
 
 IGNORED = frozenset({"x-id"})
 """Some SDKs repeat the name of the operation in the query."""
@@ -68,17 +68,17 @@ def operation_of(method: str, address: S3Address) -> str | None:
 
 OF_A_TABLE = re.compile(f"(?:.+/)?{UUID}/.*", re.DOTALL)
 """A path below the lake's data path that is in a table's `write.data.path`, which ends in its uuid;
-also this path itself, with a slash at its end: PyArrow makes such an object after a removal."""
+also this path itself, with a slash at its end: PyArrow writes such an object after a removal."""
 
 OF_DUCKDB = re.compile(f"(?:.+/)?{UUID}-deletes[.](?:parquet|puffin)", re.DOTALL)
-"""DuckDB writes a delete file beside the data file. None of ours and of DuckLake has such
+"""The delete files that DuckDB writes beside data files. No file of Polynya or DuckLake has such
 a name."""
 
 BESIDE_VIRTUAL = re.compile(
     f"{UUID}/(?:[^/]+/{UUID}-deletes[.](?:parquet|puffin)|{OF_CLICKHOUSE.pattern})"
 )
-"""The same beside the virtual file of a table's inlined rows, and what ClickHouse uploads: the key
-below that of all virtual files."""
+"""The same beside the virtual file of a table's inlined rows, and what ClickHouse uploads, as keys
+below the directory of all virtual files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +128,7 @@ class UploadPaths:
     def contain(self, address: S3Address) -> bool:
         """Whether clients may upload an object."""
         key = address.key_text
-        # PostgreSQL, which is asked what the catalog names, has no text with a NUL.
+        # Keys are looked up in PostgreSQL, whose texts cannot hold a NUL.
         if {".", ".."} & set(key.split("/")) or "\\" in key or "\0" in key:
             return False
         location = address.location
@@ -154,8 +154,8 @@ def _directory(location: str) -> str:
 
 
 Uncommitted = Callable[[Collection[str]], AbstractContextManager[set[str]]]
-"""Gives those locations that the catalog has never had. What the block does to them is known to
-every commit that names them later."""
+"""Gives those locations that the catalog has never had. Every commit that names them later learns
+that the block has changed them."""
 
 
 ONE, SEVERAL = ("DELETE", frozenset[str]()), ("POST", frozenset({"delete"}))
@@ -163,7 +163,7 @@ ONE, SEVERAL = ("DELETE", frozenset[str]()), ("POST", frozenset({"delete"}))
 
 MOST_KEYS = 1000
 OF_OTHERS = ("ducklake-", "polynya-")
-"""How the names of files begin that native writers, and the function that writes, have made."""
+"""The beginnings of the names of files that native writers and Polynya itself have written."""
 
 NOT_UPLOADED = "this endpoint removes only what clients have uploaded to the paths of writers"
 COMMITTED = (
@@ -174,7 +174,7 @@ NO_KEY = "clients may not upload a file with this key"
 
 
 class Malformed(Exception):
-    """The body of DeleteObjects is not what S3 takes."""
+    """The body of DeleteObjects is not what S3 accepts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +186,7 @@ class Removals:
     remove: Callable[[S3Address], Response]
     """Removes an object of the S3 behind."""
     canonical: Callable[[S3Address], S3Address | None] = lambda address: address
-    """As `s3_proxy.Buckets.canonical`."""
+    """As `proxy.Buckets.canonical`."""
 
     def answer(
         self,
@@ -223,10 +223,10 @@ class Removals:
     def _remove_all(
         self, addresses: Collection[S3Address], behind: str | None, permission: Permission | None
     ) -> dict[S3Address, str]:
-        """Remove objects; for each address the reason why it was not removed, empty: it was.
+        """Remove objects; returns for each the reason why it was not removed, empty: it was.
 
         Raises:
-            PolynyaError: the catalog cannot be asked now.
+            PolynyaError: the catalog cannot be read now.
         """
         refusals = dict.fromkeys(addresses, NOT_UPLOADED)
         real: dict[S3Address, S3Address] = {}
@@ -252,7 +252,7 @@ class Removals:
         return self.uploads.contain(address) and not name.startswith(OF_OTHERS)
 
     def _remove(self, address: S3Address) -> str:
-        """Remove an object; the reason why the S3 behind has not removed it, empty: it has."""
+        """Remove an object; returns why the S3 behind has not removed it, empty: it has."""
         status = self.remove(address).status
         return (
             ""
@@ -265,7 +265,7 @@ def _keys(request: Request) -> list[str]:
     """The keys that a DeleteObjects names.
 
     Raises:
-        Malformed: the body is no such document, or has too many keys.
+        Malformed: the body is not such a document, or has too many keys.
     """
     try:
         body, _ = decoded_body(request)
@@ -293,7 +293,7 @@ def _deleted(refusals: dict[str, str]) -> Response:
 
 
 def spellings_with_dots(location: str) -> Iterator[str]:
-    """Every path by which DuckLake may know the file, with and without one `/./`, which is `/`."""
+    """Every path by which DuckLake may know the file, also with one `/./`, which equals `/`."""
     for path in spellings(location):
         yield from (path, f"./{path}")
         yield from (
@@ -304,12 +304,12 @@ def spellings_with_dots(location: str) -> Iterator[str]:
 SLASH = re.compile("/")
 
 TRIES = 5
-"""How often it tries to claim a snapshot while others commit."""
+"""How often a claim of a snapshot is tried while others commit."""
 
 
 @dataclass(frozen=True, slots=True)
 class UncommittedFiles:
-    """Finds the files that no commit has named, and tells later ones that they are changed."""
+    """Finds the files that no commit has named, and tells later commits that they have changed."""
 
     database: Database
     identity: Callable[[str], str] | None = None
@@ -322,18 +322,18 @@ class UncommittedFiles:
         """The locations that the catalog has never had, for a block that removes or replaces them.
 
         Raises:
-            PolynyaError: the catalog cannot be asked now.
+            PolynyaError: the catalog cannot be read now.
         """
         # A client may give up on a commit that is under way, and remove its files: the commit lands
         # later. It has read them before, and looks for their change when it writes.
         self.refresh()
         change = str(uuid4())
-        # PyArrow makes an object whose key ends in a slash after each removal.
+        # PyArrow writes an object whose key ends in a slash after each removal.
         directories = {place for place in locations if place.endswith("/") and not self.identity}
         uncommitted = self._begin_once_idle(change, {*locations} - directories)
         yield uncommitted | directories
         if uncommitted:
-            # If the database is away now, the change counts as done later.
+            # If the database does not answer, the change counts as ended later.
             with suppress(PolynyaError), self.database.transaction(BEGIN_WRITE) as con:
                 changed_uploads.end(con, change)
 
@@ -365,7 +365,7 @@ class UncommittedFiles:
     def _known(self, lake: Lake, locations: Collection[str]) -> Statement[set[str]]:
         """The locations of the catalog that may be among these. All commits wait for it."""
         if self.identity is None:
-            # By their index: in a lake of many files a scan takes seconds.
+            # These use an index: in a lake of many files a scan takes seconds.
             paths = {path for location in locations for path in spellings_with_dots(location)}
             return queries.known_locations(lake, paths)
         # However the catalog spells a location, its last part is the name of the file.

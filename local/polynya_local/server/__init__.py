@@ -1,1 +1,1 @@
-"""The application as a server: the catalog and the page at one port, S3 at the next one."""
+"""The server of the application: the catalog and the page at one port, S3 at the next one."""

@@ -1,4 +1,4 @@
-"""An ASGI application of a function that answers a request in a thread."""
+"""An ASGI application around a function that answers requests in threads."""
 
 import logging
 import re
@@ -32,14 +32,14 @@ THREADS = 40
 """How many requests are answered at the same time."""
 
 BODY_SECONDS = 60
-"""How long a client may send nothing of a body that it has begun."""
+"""How long a client may pause while it sends a body."""
 
 SMALL = 128 * 1024
-"""Bytes of a body that is received before a thread begins: each change of threads takes time."""
+"""Bodies of up to so many bytes are received before a thread begins: switching takes time."""
 
 
 class TooLong(ValueError):
-    """A body is longer, or takes longer, than what asks for it can be."""
+    """A body is longer, or takes longer, than its reader permits."""
 
 
 def received_in_time(receive: Receive) -> Receive:
@@ -76,14 +76,16 @@ class _ReceivedBody:
         self.length, self.is_read = length, is_empty
 
     async def receive(self, seconds: float) -> None:
-        """Receive it in the event loop, where a slow client keeps no thread; `read` raises TooLong
-        if it has not come in time."""
+        """Receive it in the event loop, where a slow client blocks no thread.
+
+        `read` raises TooLong if it has not come in time.
+        """
         self._may_take_longer = False
         with move_on_after(seconds), suppress(ConnectionError):
             await self.receive_until(self._most)
 
     async def receive_until(self, most: float) -> None:
-        """Receive it in the event loop up to a message that makes it longer than so many bytes.
+        """Receive it in the event loop until it is longer than `most` bytes, or ends.
 
         Raises:
             ConnectionError: it breaks off.
@@ -162,7 +164,7 @@ class Answering:
         request = request_of(scope, body)
         try:
             if body.length <= SMALL:
-                with suppress(RequestTimeout):  # of whoever reads it
+                with suppress(RequestTimeout):  # raised when the body is read
                     await body.receive_until(SMALL)
             # Its own threads, and not those of the catalog: uploads may be slow.
             self._limiter = self._limiter or CapacityLimiter(THREADS)  # of this event loop

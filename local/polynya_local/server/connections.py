@@ -1,8 +1,8 @@
 """Limits of connections and of the heads of their requests, which anybody may send.
 
-Uvicorn has none for heads with httptools, and none after a body that comes after its answer. Beyond
-its `limit_concurrency` it refuses the requests of all connections; here those that are there go on,
-and the new ones are refused.
+Uvicorn has none for heads with httptools, and none after a body that arrives after its answer.
+Beyond its `limit_concurrency` it refuses the requests of all connections; here existing connections
+go on, and new ones are refused.
 """
 
 import resource
@@ -15,10 +15,10 @@ from starlette.types import Receive, Scope, Send
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 MOST_CONNECTIONS = 1000
-"""How many connections a process has at the same time, of both ports together."""
+"""The most connections of a process at the same time, of both ports together."""
 
 OTHER_FILES = 1024
-"""How many files a process has open at most besides the connections and what answers them."""
+"""The most files of a process besides its connections and what is behind them."""
 
 LIVE_PATH = "/live"
 """Answers as long as the process does; /health asks the databases of lakes too."""
@@ -30,10 +30,10 @@ HEAD_SECONDS = 60
 
 
 def allow_files(connections: int) -> None:
-    """Let this process, and those that it starts, have so many connections if the system does.
+    """Permit this process, and those that it starts, this many connections if the system does.
 
-    Many let a process have 1,024 files open unless it asks for more. Each connection may have a
-    file, or another connection, behind it.
+    Many systems permit a process 1,024 open files unless it asks for more. Each connection may have
+    a file, or another connection, behind it.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     needed = 2 * connections + OTHER_FILES
@@ -44,18 +44,18 @@ def allow_files(connections: int) -> None:
 
 
 class LimitedConnection(HttpToolsProtocol):
-    """HTTP/1.1 by httptools, without heads that do not end, for so many connections."""
+    """HTTP/1.1 by httptools, with limits of heads and of the number of connections."""
 
     def __init__(self, *arguments: Any, most: int = MOST_CONNECTIONS, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self._most = most
         self._head_bytes = 0
-        """Those that have come since the last part of a body."""
+        """The bytes of the current head, or since the last part of a body."""
         self._timer: TimerHandle | None = None
         """Ends a head that takes long; None: the head is complete."""
 
     def connection_made(self, transport: Transport) -> None:  # type: ignore[override]
-        """Give the first head its time, and refuse its request if there are too many."""
+        """Begin the time of the first head; refuse requests if there are too many connections."""
         super().connection_made(transport)
         if len(self.connections) > self._most:
             self.app = refusing(self.app)
@@ -72,7 +72,7 @@ class LimitedConnection(HttpToolsProtocol):
             super().data_received(data)
             self._head_bytes += len(data)
             if self.cycle is not None and self.cycle.response_complete:
-                # The rest of a body that nobody reads has ended the time until the next request.
+                # The unread rest of a body has cancelled the timeout until the next request.
                 self.timeout_keep_alive_task = self.loop.call_later(
                     self.timeout_keep_alive, self.timeout_keep_alive_handler
                 )
@@ -82,12 +82,12 @@ class LimitedConnection(HttpToolsProtocol):
             self.transport.close()
 
     def on_message_begin(self) -> None:
-        """Give a head its time."""
+        """Begin the time of a head."""
         super().on_message_begin()
         self._begin_head()
 
     def on_headers_complete(self) -> None:
-        """Leave the time of the body to whoever reads it."""
+        """End the time of the head; the reader of the body limits its time."""
         self._end_head()
         super().on_headers_complete()
 
@@ -108,8 +108,10 @@ class LimitedConnection(HttpToolsProtocol):
 
 
 def refusing(app: Any) -> Any:
-    """An application for connections that are too many: all it answers is that the process lives,
-    because another one would have as many."""
+    """An application for connections beyond the limit: it answers LIVE_PATH, and refuses the rest.
+
+    A process that is restarted for its refusals would get as many connections again.
+    """
 
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["path"] == LIVE_PATH:

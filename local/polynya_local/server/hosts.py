@@ -12,14 +12,14 @@ MISDIRECTED = 421
 """The status of requests for another server (RFC 9110, section 15.5.20)."""
 HTTP_PORT = 80
 LOOPBACK = re.compile(r"(?:[a-z0-9._-]+\.)?(?:localhost\.?|127(?:\.[0-9]{1,3}){3})|\[::1\]")
-"""With a bucket before it, as in `<bucket>.localhost`: RFC 6761, and what S3 clients make."""
+"""Names of this machine, also after a bucket: `<bucket>.localhost` (RFC 6761), as S3 clients do."""
 HOST_HEADER = re.compile(r"(?P<name>\[[0-9a-f:.]+\]|[^:\[\]]+)(?::(?P<port>[0-9]{1,5}))?")
 
 SAFE_METHODS = frozenset(("GET", "HEAD", "OPTIONS"))
 OTHER_SITES = frozenset(("cross-site", "same-site"))
 """Values of Sec-Fetch-Site for pages of another origin."""
 OPAQUE = "null"
-"""The header Origin of a page without a name; also of our own page, which sends no referrer."""
+"""The header Origin of a page without an origin; also of our own page, which sends no referrer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,10 +81,10 @@ class Hosts:
 
 
 CATALOG_PATH = "/v1/"
-"""How the paths of the catalog begin; others are the page's, if there is one."""
+"""The beginning of the catalog's paths; other paths are the page's, if there is one."""
 
 HEALTH_PATH = "/health"
-"""The one path of the catalog that begins otherwise."""
+"""The only path of the catalog with another beginning."""
 
 
 def refused(request: Request, reason: str) -> Response:

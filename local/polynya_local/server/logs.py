@@ -8,7 +8,7 @@ from polynya.runtime.request_id import current_request_id
 
 
 class PrintableFormatter(logging.Formatter):
-    """Log lines without the control characters of names, and tracebacks without them."""
+    """Escapes control characters in log lines and tracebacks, such as those of names."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:
         """The line of a record, with the id of its request."""

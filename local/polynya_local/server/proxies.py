@@ -1,7 +1,7 @@
-"""What a proxy says of the client: believed of the proxies alone that the user names.
+"""The client's address, scheme and host from a proxy's headers, if the user trusts the proxy.
 
-Uvicorn reads X-Forwarded-For and X-Forwarded-Proto, from the right to the first address that is no
-such proxy's; X-Forwarded-Host is read here.
+Uvicorn reads X-Forwarded-For and X-Forwarded-Proto, from the right to the first address that is not
+such a proxy's; X-Forwarded-Host is read here.
 """
 
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 
 class BehindProxies:
-    """An application that takes the address, the scheme and the host of a client from proxies."""
+    """An application that gets the address, the scheme and the host of a client from proxies."""
 
     def __init__(self, app: ASGIApp, proxies: Sequence[str]) -> None:
         """`proxies`: addresses and networks."""
@@ -30,7 +30,7 @@ class BehindProxies:
 
 
 def _with_host(scope: Scope) -> Scope:
-    """The scope with the host that the proxy was asked for, if it says so."""
+    """The scope with the host of the request to the proxy, if a header has it."""
     forwarded = dict(scope["headers"]).get(b"x-forwarded-host", b"")
     host = forwarded.rpartition(b",")[2].strip()
     if not host:

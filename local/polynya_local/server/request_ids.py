@@ -1,4 +1,4 @@
-"""Each request has an id, which its answer and its log lines have."""
+"""Gives each request an id, which is in its answer and in its log lines."""
 
 import re
 from uuid import uuid4
@@ -9,14 +9,14 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 HEADER, S3_HEADER = b"x-request-id", b"x-amz-request-id"
 
 PLAIN = re.compile(rb"[A-Za-z0-9-]{1,64}")
-"""What may be taken over from a client, or from a proxy: no text that looks like another line."""
+"""An id that is accepted from a client or a proxy: it cannot look like another log line."""
 
 
 class RequestIds:
     """An application whose requests have ids."""
 
     def __init__(self, app: ASGIApp, s3_port: int) -> None:
-        """`s3_port`: where answers have the id in the header of S3."""
+        """`s3_port`: the port whose answers have the id in S3's header."""
         self._app, self._s3_port = app, s3_port
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -27,7 +27,7 @@ class RequestIds:
 
         async def send_with_id(message: Message) -> None:
             if message["type"] == "http.response.start":
-                # The S3 behind has given its answer another one, which is in none of our lines.
+                # The S3 behind has given its answer another id, which is not in our log.
                 headers = [pair for pair in message["headers"] if pair[0].lower() != name]
                 message = {**message, "headers": [*headers, (name, request_id)]}
             await send(message)

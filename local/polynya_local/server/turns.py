@@ -1,7 +1,7 @@
-"""Clients that commit to one table at the same time take turns.
+"""Lets clients that commit to one table at the same time take turns.
 
-Each commit makes the attempts of other clients stale, and stale attempts take time from the next
-one: with 16 clients most work is lost. A client whose commit is refused as a conflict loads the
+Each commit makes the attempts of other clients stale, and stale attempts delay the next commit:
+with 16 clients most work is lost. A client whose commit is refused as a conflict loads the
 table and tries again when it has the answer. While another client has its turn, the answer waits.
 """
 
@@ -18,10 +18,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 TABLE = re.compile("/v1/.+/namespaces/[^/]+/tables/[^/]+")
 
 TURN_SECONDS = 0.5
-"""How long a client may take to try again until the next one may."""
+"""How long a client may take to try again before the next one gets its turn."""
 
 LONGEST_WAIT = 10.0
-"""No answer waits longer, in seconds."""
+"""The longest wait of an answer, in seconds."""
 
 POLL_SECONDS = 0.01
 """How often a process looks whether another one's turn has ended."""
@@ -44,7 +44,7 @@ class Turns:
         self._turns: dict[str, _Turn] = {}
         """The turns of clients of this process, by the paths of tables."""
         self._queues: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-        """Those who wait in this process."""
+        """The locks for which answers of this process wait, by the paths of tables."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""

@@ -32,7 +32,7 @@ HOST = "127.0.0.1"
 ALL_ADDRESSES = "0.0.0.0"
 
 KEEP_ALIVE_SECONDS = 120
-"""After which an idle connection is closed."""
+"""The time after which an idle connection is closed."""
 GRACE_SECONDS = 30
 """How long the answers under way may take at the end: as long as those of the catalog may."""
 BACKLOG = 128
@@ -41,7 +41,7 @@ READY_SECONDS = 5
 RENEWAL_SECONDS = 60
 """How soon a renewed certificate is used."""
 WORKER_SECONDS = 60
-"""How long a worker may take to begin, and later to say that it lives, before it is replaced."""
+"""How long a worker may take to start, and later to answer a check, before it is replaced."""
 
 NewApp = Callable[[], ASGIApp]
 """Makes the application, in the process that runs it."""
@@ -51,7 +51,7 @@ def bound_socket(port: int, host: str = HOST) -> socket.socket:
     """A socket that listens on a port; 0: any free one.
 
     Raises:
-        OSError: the port is taken, or the address is none of this machine.
+        OSError: the port is taken, or this machine does not have the address.
     """
     # asyncio sets TCP_NODELAY only if the protocol is named: without it an answer in two packets
     # waits 40 ms for the client's ACK of the first.
@@ -83,8 +83,7 @@ def uri_of(listening: socket.socket, scheme: str = "http") -> str:
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """The certificate of the server and its key, in files (PEM), which are read again when they
-    are renewed."""
+    """The server's certificate and its key, in files (PEM) that are read again when renewed."""
 
     chain: Path
     key: Path
@@ -92,7 +91,7 @@ class Certificate:
     def __call__(
         self, config: uvicorn.Config, new_context: Callable[[], ssl.SSLContext]
     ) -> ssl.SSLContext:
-        """The TLS of a process, as uvicorn asks for it."""
+        """The TLS context of a process, which uvicorn requests."""
         context = self.context()
         threading.Thread(
             target=self._renew, args=[context], name="certificate", daemon=True
@@ -103,7 +102,7 @@ class Certificate:
         """TLS 1.2 or 1.3 with this certificate.
 
         Raises:
-            OSError: the files cannot be read, or are no certificate and its key.
+            OSError: the files cannot be read, or are not a certificate and its key.
         """
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         context.load_cert_chain(self.chain, self.key)
@@ -133,7 +132,7 @@ def certificate_of(chain: Path | None, key: Path | None) -> Certificate | None:
     """The certificate in these files; None: there are none.
 
     Raises:
-        Misconfigured: one is missing, or they are no certificate and its key.
+        Misconfigured: one is missing, or they are not a certificate and its key.
     """
     if chain is None and key is None:
         return None
@@ -244,8 +243,8 @@ class _Workers(Multiprocess):
         self._wait_for_first(READY_SECONDS)
 
     def terminate_all(self) -> None:
-        """End the workers, when what they have begun is answered."""
-        # A port refuses connections when no process has it any more: a balancer sees at once that
+        """End the workers, after they have answered the requests under way."""
+        # A port refuses connections when no process has it open: a load balancer sees at once that
         # this server ends, and sends requests to another one.
         for listening in self.sockets:
             listening.close()
@@ -257,13 +256,13 @@ class _Workers(Multiprocess):
         self._wait_for_first(1)
 
     def _close_ends_of_workers(self) -> None:
-        """Let pipes end with their workers."""
-        # Else one that is killed while it is asked whether it lives is waited for, for a minute.
+        """Close the workers' ends of the pipes in this process, so that pipes end with workers."""
+        # Otherwise a worker that is killed during a health check is waited for, for a minute.
         for process in self.processes:
             process.child_conn.close()
 
     def _wait_for_first(self, seconds: float) -> None:
-        """Say once that the first worker answers. Signals are looked at between two waits."""
+        """Call `on_ready` once the first worker answers. Signals are handled between two waits."""
         if self._on_ready and self.processes[0].wait_until_ready(seconds, self.should_exit):
             self._on_ready()
             self._on_ready = None
@@ -295,7 +294,7 @@ def run_workers(
 
 @contextmanager
 def _signals_ignored_afterwards() -> Iterator[None]:
-    """Uvicorn raises the signals that have ended it once more: whoever calls it goes on."""
+    """Ignore the signals that have ended uvicorn, which it raises again: its caller goes on."""
     numbers = (signal.SIGTERM, signal.SIGINT)
     before = [signal.signal(number, lambda *_: None) for number in numbers]
     try:

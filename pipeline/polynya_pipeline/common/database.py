@@ -1,7 +1,7 @@
 """The connection of a job to the PostgreSQL database of a DuckLake.
 
-The URL that Spark sends to executors names a secret or says `iam`; each executor fetches the
-password itself.
+Spark sends the URL to executors as it was given: if it names a secret or says `iam`, each executor
+fetches the password itself.
 """
 
 import json
@@ -56,7 +56,7 @@ def connect(
 
     Raises:
         BadInput: the URL or the secret is malformed, or the secret that `database` names cannot be
-            read; a pooler may give each transaction another session, and `needs_session`.
+            read; with `needs_session`, a pooler may give each transaction another session.
         Unavailable: the database or the credentials cannot be reached, or access is denied.
     """
     arguments = _arguments(_secret_url(database) if database.startswith("arn:") else database)

@@ -1,14 +1,11 @@
-"""Errors of the jobs: each is one sentence for the user, and has an exit code.
-
-`counted` writes numbers of things in sentences.
-"""
+"""Errors of the jobs, each with an exit code and one sentence for the user; printing on stderr."""
 
 import sys
 from typing import Any
 
 
 def counted(number: int, noun: str) -> str:
-    """`1 file`, `2 files`."""
+    """A number with its noun: `1 file`, `2 files`."""
     return f"{number:,} {noun}" + ("" if number == 1 else "s")
 
 
@@ -31,9 +28,10 @@ class Conflict(JobError):
 
 
 class ChangedMeanwhile(Conflict):
-    """A PostgreSQL table of inlined rows was dropped, which no transaction prevents.
+    """A table or column of the catalog was dropped while the job read it.
 
-    The whole job has to be repeated.
+    A flush drops tables of inlined rows, and no transaction prevents it. The job has to be
+    repeated.
     """
 
 
@@ -54,14 +52,14 @@ def report_error(error: JobError, as_json: bool) -> int:
 
 def say(words: str) -> None:
     """Print a line of `polynya` on stderr."""
-    # Imported here, as in all that prints: the help of a command needs no `polynya`.
+    # Imported here, so that `--help` does not load `polynya`.
     from polynya.runtime.printable import printable
 
     print(f"polynya: {printable(words)}", file=sys.stderr)
 
 
 def json_text(document: Any, indent: int | None = 2) -> str:
-    """JSON that a terminal may show."""
+    """A document as JSON, with control characters escaped."""
     from polynya.runtime.printable import printable_json
 
     return printable_json(document, indent=indent)

@@ -10,15 +10,17 @@ import typer
 def _add_credentials(database: str | None) -> str | None:
     from .database import add_credentials
 
-    # To a URL only: a file, or a connection string of libpq, has no such parameter.
+    # Only URLs have this parameter: files and libpq's connection strings do not.
     if database is None or not database.startswith(("postgresql://", "postgres://")):
         return database
     return add_credentials(database, os.environ.get("DATABASE_CREDENTIALS", ""))
 
 
 def _read_lake_file(address: str | None) -> str | None:
-    """The address of a lake; `lakes.toml#sales` is that of the lake `sales` of a file, whose other
-    settings become variables of this process, as on AWS."""
+    """The address of a lake; for `lakes.toml#sales`, that of the lake `sales` in the file.
+
+    The lake's other settings become environment variables of this process, as on AWS.
+    """
     file, separator, name = (address or "").rpartition("#")
     if not separator or not file.endswith(".toml"):
         return address
@@ -30,7 +32,7 @@ def _read_lake_file(address: str | None) -> str | None:
     settings = dict(lakes[name])
     address = settings.pop("database_url")
     data_path = settings.pop("data_path", None)
-    # Of a catalog in PostgreSQL it says where files have to be, and not where they are instead.
+    # With a catalog in PostgreSQL, data_path says where files must be; it overrides nothing.
     if data_path and not address.startswith(("postgres:", "postgresql:")):
         os.environ[DATA_PATH] = data_path
     os.environ |= {"WAREHOUSE": name, **settings_of_lake(name, settings, os.environ)}
@@ -38,12 +40,12 @@ def _read_lake_file(address: str | None) -> str | None:
 
 
 def one_of_file(addresses: list[str] | None) -> list[str] | None:
-    """The addresses; if there is only one, that of a lake of a file too."""
+    """The addresses; a single one may be that of a lake in a file, such as `lakes.toml#sales`."""
     return [str(_read_lake_file(addresses[0]))] if addresses and len(addresses) == 1 else addresses
 
 
 DATA_PATH = "POLYNYA_DATA_PATH"
-"""The variable that has the data path of a lake in a file of lakes."""
+"""The environment variable of the option --data-path."""
 
 
 def _job_address(address: str | None) -> str | None:
@@ -52,7 +54,7 @@ def _job_address(address: str | None) -> str | None:
 
 TLS = (
     "?sslmode= is disable, require, verify-ca or verify-full (the default, unless the host is this "
-    "machine); &sslrootcert=FILE has the certificates to trust."
+    "machine); &sslrootcert=FILE names the file of trusted certificates."
 )
 """What the help says about the URL of a database."""
 
@@ -163,7 +165,7 @@ LakeSchema = Annotated[
         "--metadata-schema",
         metavar="NAME",
         envvar="METADATA_SCHEMA",
-        help="The schema of DuckLake's tables. In a file it is main, without this option too.",
+        help="The schema of DuckLake's tables. In a file, the default means main.",
     ),
 ]
 DataPath = Annotated[
@@ -191,7 +193,7 @@ def lakes_file(path: str) -> dict[str, dict[str, str]]:
     """The settings of the lakes in a file, by their names: TOML, with a table for each.
 
     Raises:
-        typer.BadParameter: it cannot be read, or has another form.
+        typer.BadParameter: the file cannot be read, or does not have this form.
     """
     import tomllib
 

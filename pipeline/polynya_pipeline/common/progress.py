@@ -1,7 +1,8 @@
-"""What a command or a job is doing, on stderr.
+"""Progress of commands and jobs on stderr.
 
-A command shows a spinner on a terminal, a job a bar of Spark's tasks. Elsewhere there is one line
-for each stage, or for what takes long. `output` and `grid` are for a job's report on stdout.
+On a terminal, a command shows a spinner, and a job a bar of Spark's tasks. Elsewhere one line is
+printed for each stage, or for a step that takes long. `output` and `grid` are for a job's report on
+stdout.
 """
 
 import os
@@ -24,10 +25,10 @@ from rich.table import Table
 SECONDS = 0.5
 """The seconds between two updates of the bar."""
 
-WIDTH = 160  # columns of a stream that is no terminal
+WIDTH = 160  # columns of a stream that is not a terminal
 
 LONG = 1.0
-"""Seconds after which a stream that is no terminal gets a line."""
+"""The seconds after which `waiting` prints a line to a stream that is not a terminal."""
 
 
 class Failed(Exception):
@@ -59,7 +60,7 @@ class Progress:
         """Show `doing` during the block, then the stage's `result` and its seconds.
 
         Raises:
-            Failed: the block raised an error; with `doing` and the error in one line.
+            Failed: the block raised an error; the message has `doing` and the error in one line.
         """
         start, doing = time.monotonic(), printable(doing)
         stage = Stage(doing, None)
@@ -70,7 +71,7 @@ class Progress:
             else:
                 yield stage
         except Failed:
-            raise  # of a stage within this one, whose line says enough
+            raise  # by a stage within this one, whose message is enough
         except Exception as error:
             raise Failed(f"{doing}: {one_line(error)}") from error
         self.say(f"{stage.result} ({time.monotonic() - start:.1f} s)")
@@ -82,7 +83,7 @@ class Progress:
 
 @contextmanager
 def waiting(doing: str, stream: TextIO | None = None) -> Iterator[Stage]:
-    """Show that the block takes its time: a spinner on a terminal, else one line after a second.
+    """Show that the block is running: a spinner on a terminal, else one line after a second.
 
     Args:
         stream: default: stderr.
@@ -104,7 +105,7 @@ def waiting(doing: str, stream: TextIO | None = None) -> Iterator[Stage]:
 
 
 class PrintableConsole(Console):
-    """A console whose control characters are its own, not those of names and messages."""
+    """A console that escapes control characters in names and messages, and writes its own."""
 
     def render(
         self, renderable: RenderableType, options: ConsoleOptions | None = None
@@ -138,7 +139,7 @@ def console(stream: TextIO, *, quiet: bool = False) -> Console:
 
 
 def one_line(error: Exception) -> str:
-    """An error's message in one line of at most 600 characters."""
+    """An error's message in one line; a long one is cut after 600 characters."""
     words = " ".join(str(error).split()) or type(error).__name__
     return words if len(words) <= 600 else words[:600] + " ..."
 

@@ -86,17 +86,17 @@ def _task(
 
 
 TASK_ERROR = re.compile(r"polynya_pipeline\.common\.errors\.(BadInput|Unavailable): (.*)")
-"""An error of ours in the text by which Spark reports that a task failed."""
+"""The class and message of a job's error in Spark's report of a failed task."""
 TASK_ERRORS = {"BadInput": BadInput, "Unavailable": Unavailable}
 
 
 @contextmanager
 def translate_task_errors() -> Iterator[None]:
-    """Turn what Spark reports of its tasks into errors of the job.
+    """Turn errors that Spark reports into errors of the job.
 
     Raises:
-        BadInput, Unavailable: a task has raised it.
-        JobError: Spark has failed otherwise.
+        BadInput, Unavailable: a task raised it.
+        JobError: Spark failed for another reason.
     """
     try:
         yield

@@ -21,12 +21,12 @@ NOT_FOUND = {"NoSuchKey", "404", "AccessDenied", "403"}
 Answer = TypeVar("Answer")
 
 EXISTS = {"PreconditionFailed", "ConditionalRequestConflict", "409", "412"}
-"""S3's error codes if another object has the key already."""
+"""S3's error codes if an object with this key exists already."""
 
 
 @cache
 def clients() -> Clients:
-    """Polynya's clients of this process, which find AWS by its environment."""
+    """Polynya's AWS clients, one set per process, configured by the environment."""
     return Clients()
 
 
@@ -57,7 +57,11 @@ def check_scheme(location: str) -> None:
 
 @contextmanager
 def raise_unavailable(location: str, verb: str) -> Iterator[None]:
-    """Raise `Unavailable` for errors of the file system and of S3; `verb`: what was not done."""
+    """Raise `Unavailable` for errors of the file system and of S3.
+
+    Args:
+        verb: completes the message "… cannot be", such as `read`.
+    """
     from boto3.exceptions import S3UploadFailedError
     from botocore.exceptions import BotoCoreError, ClientError
 
@@ -211,7 +215,7 @@ def create(location: str, body: bytes) -> bool:
     bucket, key = s3_object
     with raise_unavailable(location, "written"):
         try:
-            # Of two runs that write the same key, S3 answers one with 412.
+            # If two runs write the same key, S3 answers one of them with 412.
             s3_client().put_object(Bucket=bucket, Key=key, Body=body, IfNoneMatch="*")
         except ClientError as error:
             if _code(error) in EXISTS:

@@ -1,4 +1,4 @@
-"""Values as DuckLake's texts in statistics and partition values; and names of tables in options.
+"""Texts of values in DuckLake's statistics and partition values; parsing of table names.
 
 Values are those of `plain_array`: days for dates, units since 1970 for timestamps, bytes for UUIDs
 and blobs, `str` for strings. Python's `datetime` is not used: its range is smaller.

@@ -24,7 +24,7 @@ def lake(con: Connection) -> Lake:
     """The lake at its newest snapshot.
 
     Raises:
-        BadInput: this job cannot write to the lake: its version, or it is encrypted.
+        BadInput: there is no lake, it is encrypted, or this job cannot write to its version.
     """
     try:
         lake = queries.lake().run(con)
@@ -179,7 +179,7 @@ class LiveFile:
 
     data_file_id: int
     partition_keys: tuple[PartitionColumn, ...]
-    """The keys of its partitioning; several may have the same."""
+    """The keys of its partitioning; several partitionings may have equal keys."""
     newest: int
     """The newest snapshot that changed the file's live rows."""
     partition_values: tuple[str | None, ...]

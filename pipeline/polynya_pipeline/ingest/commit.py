@@ -1,4 +1,4 @@
-"""Commits one job as one DuckLake snapshot, as a commit of an Iceberg client is written.
+"""Commits one job as one DuckLake snapshot, in the way of an Iceberg client's commit.
 
 The order of the steps matters: the id of the new snapshot is claimed, then it is checked whether
 the job has been committed before, whether the table is still as planned, and whether the rows to be
@@ -27,7 +27,7 @@ from .planning import Plan
 from .summary import Mode
 
 LONGEST_PAUSE = 2.0
-"""The seconds between two tries, at most."""
+"""The longest pause between two tries, in seconds."""
 
 # What is read after the claim must be newer than the claim.
 BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED"
@@ -89,15 +89,15 @@ def commit(
 
 def _transaction(con: Connection, plan: Plan, files: list[NewDataFile]) -> Committed:
     with transaction(con, BEGIN):
-        # First: every DuckLake writer inserts this row, so that until the transaction ends no other
-        # writer commits, and what is read from here on stays true.
+        # The claim is first: every DuckLake writer inserts this row, so no other writer commits
+        # until this transaction ends, and what is read from here on stays true.
         try:
-            # A job may have grants only; what it creates then belongs to its own role.
+            # The job's role may have grants only; it then owns the tables that it creates.
             snapshot = claim_snapshot_id(con, needs_owner=False)
         except Refused as error:  # the catalog has been migrated since the job was planned
             raise Conflict(f"while the job ran: {error}") from None
         if (done := catalog.committed(con, plan.spec.token)) is not None:
-            # Without the row of the claim: nothing is committed.
+            # The claimed row is rolled back too: nothing is committed.
             con.run("ROLLBACK")
             return Committed(done, already=True)
         return _write(snapshot, plan, files)
@@ -146,6 +146,7 @@ def _overwritten(con: Connection, plan: Plan, files: list[NewDataFile]) -> tuple
     """The ids of the data files that end, and the number of inlined rows that end.
 
     Raises:
+        BadInput: as `_partition_files`.
         Conflict: some of them were changed while the job ran.
     """
     if plan.spec.mode == Mode.APPEND or plan.table is None:
@@ -160,7 +161,7 @@ def _overwritten(con: Connection, plan: Plan, files: list[NewDataFile]) -> tuple
     newest = max([inlined.newest, *(file.newest for file in live)])
     if ids:
         newest = max(newest, catalog.newest_inlined_delete(con, stored, table_id, ids))
-    # The job was told to replace the rows of that snapshot: it would delete later ones unseen.
+    # The job replaces the rows of that snapshot: it would delete later ones unknown to it.
     if newest > plan.lake.snapshot_id:
         raise Conflict(
             f"rows of {plan.name} that were to be overwritten were changed while the job ran "
@@ -172,7 +173,11 @@ def _overwritten(con: Connection, plan: Plan, files: list[NewDataFile]) -> tuple
 def _partition_files(
     plan: Plan, live: list[LiveFile], inlined_rows: int, files: list[NewDataFile]
 ) -> list[LiveFile]:
-    """The live files of the partitions that the new `files` belong to."""
+    """The live files of the partitions that the new `files` belong to.
+
+    Raises:
+        BadInput: the table has inlined rows, or files of an older partitioning.
+    """
     if inlined_rows:
         raise BadInput(
             f"{plan.name} has inlined rows, for which the catalog has no partition values: "

@@ -45,7 +45,7 @@ from .summary import Mode, Summary
 
 
 def write(frame: Any, plan: FilePlan, files: int | None) -> list[NewDataFile]:
-    """Write the rows of a DataFrame; returns the files in its order, as row ids will be.
+    """Write the rows of a DataFrame; returns the files in the order of their future row ids.
 
     Args:
         files: the approximate number of files; None: one for each partition of the DataFrame.
@@ -131,7 +131,7 @@ def ingest(
         mode: append, overwrite, overwrite-partitions.
         token: names the job; a second run with the same token changes nothing. None: a new one.
         create: create the table if it does not exist.
-        partition_by: of a table that is created: `region`, `day(at)`, `bucket(8, id)`.
+        partition_by: for a table that is created: `region`, `day(at)`, `bucket(8, id)`.
         evolve: add columns, and fields of structs, that the table lacks; write NULL for those that
             the DataFrame lacks.
         files: the approximate number of files; None: one for each partition of the DataFrame.
@@ -237,8 +237,8 @@ class _Job:
             with self.reporter.stage(f"Committing {len(files)} files"):
                 done = commit(self.connect, plan, files, connection.handed_over())
         _record(summary, files, done)
-        # The commit that was found may be that of this run, if its answer was lost: then the
-        # snapshot names these files.
+        # The commit that was found may be this run's own, if the answer to COMMIT was lost: then
+        # the snapshot names these files.
         if done.already and files and not self._is_registered(plan, files[0]):
             storage.remove(file_plan.location + file.path for file in files)
 
@@ -285,12 +285,12 @@ class _JobConnection:
             self.con.close()
 
 
-# The lock is one of the whole database, in which other lakes have other schemas.
+# Advisory locks belong to the whole database; the schema tells the lakes in it apart.
 LOCK = "SELECT pg_try_advisory_lock(hashtextextended('polynya ' || current_schema() || :token, 0))"
 
 
 def _lock(con: Connection, token: str) -> None:
-    """Permit one run of a job at a time: then no run uses the files that an earlier run has left.
+    """Permit one run of a job at a time, so that the files of earlier runs are not in use.
 
     Raises:
         Conflict: another run of the job holds the lock.

@@ -1,4 +1,4 @@
-"""In a Spark task: writes Parquet files as DuckLake does, with partitions and statistics."""
+"""Writes Parquet files in a Spark task as DuckLake does, with partitions and statistics."""
 
 import io
 import json
@@ -144,7 +144,7 @@ class FileStatistics:
         if leaf.column_type in FLOATS:
             nan = pc.is_nan(values)
             if pc.any(nan).as_py():
-                # As DuckLake: contains_nan says it, and the bounds are those of the numbers.
+                # As in DuckLake, contains_nan records NaN, and the bounds leave it out.
                 self._nan.add(leaf.column_id)
                 values = values.filter(pc.invert(nan))
         extremes = pc.min_max(values)
@@ -177,7 +177,7 @@ class FileStatistics:
             leaf.column_id,
             sum(chunk.total_compressed_size for chunk in chunks),
             value_count,
-            # As DuckLake counts NULLs: all levels in the file that hold no value.
+            # As in DuckLake, NULLs are all levels in the file that hold no value.
             sum(chunk.num_values for chunk in chunks) - value_count,
             low,
             high,
@@ -212,7 +212,7 @@ def _leaf_arrays(column: ColumnNode, array: pa.Array) -> Iterator[tuple[ColumnNo
     elif column.column_type == LIST:
         parts = [array.flatten()]
     elif column.column_type == MAP:
-        # `keys` and `items` are those of the whole buffer, also if the array is a slice of it.
+        # `keys` and `items` are those of the whole buffer, even if the array is a slice of it.
         start, end = array.offsets[0].as_py(), array.offsets[-1].as_py()
         parts = [array.keys[start:end], array.items[start:end]]
     else:
@@ -262,7 +262,7 @@ class FilePlan:
 
 
 def add_partition(batches: Iterator[pa.RecordBatch], plan: FilePlan) -> Iterator[pa.RecordBatch]:
-    """For `mapInArrow`: add the column `PARTITION` to the rows."""
+    """Add the column `PARTITION` to the rows. Spark's `mapInArrow` calls it."""
     columns = sources(plan.partition_keys, plan.columns)
     for batch in batches:
         texts = [
@@ -279,9 +279,9 @@ def add_partition(batches: Iterator[pa.RecordBatch], plan: FilePlan) -> Iterator
 
 
 def write_files(batches: Iterator[pa.RecordBatch], plan: FilePlan) -> Iterator[pa.RecordBatch]:
-    """For `mapInArrow`: write the rows; yields one row of the schema `ROWS` for each file.
+    """Write the rows; yields one row of the schema `ROWS` for each file.
 
-    The rows must be sorted by their partition, if there is one.
+    Spark's `mapInArrow` calls it. The rows must be sorted by their partition, if there is one.
     """
     file: _OpenFile | None = None
     for batch in batches:

@@ -25,7 +25,7 @@ from .types import add_new_fields, arrow_schema, check_names, columns_of, mismat
 PARTITION_BY = re.compile(r"(?:(year|month|day|hour)\((.+)\)|bucket\((\d+),\s*(.+)\)|(.+))")
 ROW_GROUP_ROWS = 122_880  # DuckDB's, and so DuckLake's
 TARGET_BYTES = 512_000_000
-# PyArrow has other names for these of DuckLake.
+# PyArrow's names, where DuckLake's are different.
 COMPRESSIONS = {"uncompressed": "none", "lz4_raw": "lz4"}
 UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9}
 UNITS |= {"KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
@@ -45,9 +45,9 @@ class IngestSpec:
     mode: str = Mode.APPEND
     create: bool = False
     partition_by: tuple[str, ...] = ()
-    """For a table that is created: `region`, `day(at)`, `bucket(8, id)`."""
+    """The keys of a table that is created: `region`, `day(at)`, `bucket(8, id)`."""
     comment: str | None = None
-    """For a table that is created."""
+    """The comment of a table that is created."""
     evolve: bool = False
     author: str | None = None
     message: str | None = None
@@ -80,7 +80,7 @@ class Plan:
 
     @property
     def added_columns(self) -> Sequence[NewColumn]:
-        """The columns that a table gets that exists."""
+        """The columns that are added to an existing table."""
         change = self.changes.alteration.schema
         return change.added if change else ()
 

@@ -1,4 +1,4 @@
-"""Reads files into a DataFrame: text with the types of the table, and no field is dropped."""
+"""Reads files into a DataFrame; text gets the types of the table, and no field is dropped."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,6 +1,6 @@
 """The result of a run of `ingest`, and the choices of its command line.
 
-This module imports nothing that takes time to load: `--help` needs it.
+This module imports nothing that is slow to load, because `--help` needs it.
 """
 
 from dataclasses import asdict, dataclass, field

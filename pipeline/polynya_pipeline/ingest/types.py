@@ -1,4 +1,4 @@
-"""The types of Spark, DuckLake and Arrow: which fits which, and values in the type that is written.
+"""Types of Spark, DuckLake and Arrow: which can be written as which, and conversion of values.
 
 Text files are read with the table's types under the names in the files. Arrays of Spark become
 arrays of the Arrow types with which PyArrow writes Parquet as DuckLake does.

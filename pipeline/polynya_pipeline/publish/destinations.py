@@ -66,7 +66,7 @@ class Destination:
         )
 
     def _list_stored(self, keys: Sequence[str]) -> set[str]:
-        """Which of these keys, all of one table, are stored: by a list of the table's files."""
+        """Which of these keys, all of one table, are stored; lists the table's files."""
         folder = f"{self.directory}/{METADATA}"
         if not self.is_export:
             folder = posixpath.dirname(self.location(keys[0]))
@@ -162,7 +162,7 @@ def settings(environ: Mapping[str, str], is_export: bool, snapshots: int | None)
 
     Args:
         environ: the functions' environment variables.
-        snapshots: how many snapshots of each table an export lists; None: as the functions.
+        snapshots: how many snapshots of each table an export lists; None: SNAPSHOT_LIMIT.
 
     Raises:
         Misconfigured: a setting is missing or not usable.
@@ -174,7 +174,7 @@ def settings(environ: Mapping[str, str], is_export: bool, snapshots: int | None)
         return PublishSettings(
             files, file_cache.resolve_bucket(StorageSettings.from_env(environ), storage.clients())
         )
-    # Nobody makes files of an exported table when they are read.
+    # No server generates the files of an exported table when they are read.
     job |= {"VIRTUAL_PREFIX": EXPORT_PREFIX, "CLIENTS": "none"}
     job |= {"SNAPSHOT_LIMIT": str(snapshots)} if snapshots else {}
     return PublishSettings(FileSettings.from_env({**environ, **job}), None)

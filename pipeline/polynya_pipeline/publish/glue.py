@@ -20,7 +20,7 @@ from polynya.types.names import iceberg_type
 from ..common.errors import BadInput, Unavailable
 
 MOST_CHARACTERS = 131_072
-"""The longest text of a type in Glue."""
+"""The length of the longest text of a type in Glue."""
 
 
 def columns(document: TableMetadata) -> list[dict[str, Any]]:
@@ -81,10 +81,10 @@ Table = Mapping[str, Any]
 
 DATA_PATH, NAMESPACE = "polynya.data-path", "polynya.namespace"
 SNAPSHOT_ID, LOCATION = "polynya.snapshot-id", "polynya.metadata-location"
-"""Marks of our tables: the lake, the schema, the snapshot of the lake, and what was registered."""
+"""Parameters that mark our tables: the lake, its schema and snapshot, and what was registered."""
 
 TRIES = 3
-"""How often a change is tried, if others change the table at the same time."""
+"""How often a change is tried if others change the table at the same time."""
 
 
 class NotOurs(Exception):
@@ -123,13 +123,13 @@ class GlueDatabase:
             _client().get_tables(DatabaseName=self.name, MaxResults=1)
 
     def register(self, table: Registration) -> str:
-        """Let a Glue table name a metadata document; it is created if there is none.
+        """Point a Glue table to a metadata document; creates the table if there is none.
 
         Returns:
             `created`, `updated` or `unchanged`.
 
         Raises:
-            NotOurs: a table of this name is not ours, or newer than this run.
+            NotOurs: a table of this name is not ours, or a newer run has registered it.
             Unavailable: Glue does not answer, or denies access, or others keep changing the table.
         """
         for _ in range(TRIES):
@@ -146,7 +146,7 @@ class GlueDatabase:
         raise Unavailable(f"the Glue table {self.name}.{table.name} is being changed by others")
 
     def remove_others(self, data_path: str, namespaces: set[str], names: set[str]) -> list[str]:
-        """Remove our tables of a lake whose table is gone.
+        """Remove the Glue tables that a lake registered and no longer has.
 
         Args:
             namespaces: the marks of the schemas of the lake; empty: all.
@@ -169,7 +169,7 @@ class GlueDatabase:
                     gone.append(table["Name"])
             # Glue's DeleteTable takes no version: a commit since the list was read is not noticed.
             for name in gone:
-                with suppress(_client().exceptions.EntityNotFoundException):  # somebody was faster
+                with suppress(_client().exceptions.EntityNotFoundException):  # it is gone already
                     _client().delete_table(DatabaseName=self.name, Name=name)
         return gone
 
@@ -183,7 +183,7 @@ class GlueDatabase:
             return table
 
     def _create(self, table: Registration) -> bool:
-        """Create a table; False: somebody was faster."""
+        """Create a table; False: another writer was faster."""
         with self._translate_errors():
             try:
                 _client().create_table(DatabaseName=self.name, TableInput=_input({}, table))
@@ -192,7 +192,7 @@ class GlueDatabase:
             return True
 
     def _update(self, glue_table: Table, table: Registration) -> bool:
-        """Change a table; False: somebody was faster."""
+        """Change a table; False: another writer was faster."""
         with self._translate_errors():
             try:
                 _client().update_table(
@@ -256,14 +256,14 @@ def _check_is_ours(glue_table: Table, table: Registration) -> None:
 
 def _is_as_registered(glue_table: Table) -> bool:
     """Whether the table still names the document that was registered last."""
-    # An engine that commits through Glue changes its parameter, and not our mark.
+    # An engine that commits through Glue changes metadata_location, but not our mark.
     marks = glue_table.get("Parameters", {})
     return LOCATION in marks and marks.get("metadata_location") == marks[LOCATION]
 
 
 def _input(glue_table: Table, table: Registration) -> dict[str, Any]:
     """The table as Glue takes it; `glue_table` is the one to update."""
-    # An update replaces the whole table: what others have added has to be given again.
+    # An update replaces the whole table, so it has to repeat what others have added.
     fields = ("Description", "Owner", "Retention")
     unchanged = {name: glue_table[name] for name in fields if glue_table.get(name)}
     before = dict(glue_table.get("Parameters", {}))

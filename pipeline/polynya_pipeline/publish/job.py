@@ -51,7 +51,7 @@ from .table import PublishedTable, SharedSnapshot, exported
 from .tasks import Answer, Executors, Part, Task
 
 TABLES_TOGETHER = 50
-"""The most tables whose histories the driver holds, and sends to the executors."""
+"""The greatest number of tables whose histories the driver holds at once."""
 
 
 def publish(
@@ -76,8 +76,8 @@ def publish(
         tables, namespaces: which tables; without both, all tables of the lake.
         export: a folder, or s3://bucket/prefix: each table becomes a standalone table below it.
         snapshots: how many of each table, newest first; None: as many as are listed.
-        register: `glue:DATABASE`: let AWS's Glue catalog know the published tables.
-        deregister: remove Glue's tables of this lake whose table is gone.
+        register: `glue:DATABASE`: register the published tables in AWS's Glue catalog.
+        deregister: remove the Glue tables that this lake registered and no longer has.
         environ: the settings of the functions.
         spark: its executors build the manifests; None: this process builds them.
 
@@ -124,7 +124,7 @@ def publish(
 
 @dataclass(frozen=True, slots=True)
 class _Publication:
-    """A run: some tables at a time, each step for all of them, so that executors share the work."""
+    """A run, in batches of tables: each step handles a batch, so that executors share the work."""
 
     settings: PublishSettings
     export: str
@@ -150,7 +150,7 @@ class _Publication:
                 check_directory(self.export, lake.data_path)
             report = Report(lake.snapshot_id, not self.writes, snapshot.exported is not None)
             if not report.is_snapshot_shared:
-                self.reporter.say("The database exports no snapshot: only the driver queries")
+                self.reporter.say("The database exports no snapshot: the driver plans manifests")
             selected = select_tables(con, lake, self.tables, self.namespaces)
             for start in range(0, len(selected), TABLES_TOGETHER):
                 batch = selected[start : start + TABLES_TOGETHER]

@@ -13,7 +13,7 @@ from .report import Page, pack, page_key, pages, unpack
 SUMMARY = ".summary"
 
 MANY = 32
-"""With so many keys or more, the store is listed instead of read key by key."""
+"""With this many keys or more, the store is listed instead of read key by key."""
 
 ListStored = Callable[[Sequence[str]], set[str]]
 """Lists which of some keys of one table are stored.
@@ -24,12 +24,12 @@ Raises:
 
 
 class PublishedFiles:
-    """A `Cache` whose store must not fail: unlike a function, the job has no use without it."""
+    """A `Cache` that raises if its store fails: unlike a function, the job cannot go on without."""
 
     def __init__(
         self, store: Store, list_stored: ListStored | None = None, *, writes: bool = True
     ) -> None:
-        """No request is made yet.
+        """Create the cache without a request.
 
         Args:
             list_stored: None if the store cannot be listed.

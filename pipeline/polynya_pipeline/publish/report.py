@@ -1,7 +1,7 @@
 """The report of a run of `publish`, on the terminal and as JSON; and pages of small files.
 
-On a page, small files that are neighbours in a list are also stored together in one object: a
-thousand summaries are read with about thirty requests.
+A page is one object with copies of small files that are adjacent in a list: with pages, a thousand
+summaries are read with about thirty requests.
 """
 
 import itertools

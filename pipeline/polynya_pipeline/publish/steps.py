@@ -8,7 +8,7 @@
 4. `build_in_executor`: builds the missing manifests, and the files that these refer to.
 5. `copy_data_files`: lets S3 copy the data files that are changed for clients, if the settings say
    so.
-6. `write_lists`: writes the missing lists, and after them the metadata document that leads to them.
+6. `write_lists`: writes the missing lists, then the metadata document that refers to them.
 7. `Registrar`: registers the tables in AWS's Glue catalog, and removes those that are gone.
 """
 
@@ -91,7 +91,7 @@ def plan_parts(number: int, table: PublishedTable) -> Iterator[Part]:
 
 
 def plan_in_executor(task: Task) -> list[Answer]:
-    """For each snapshot, the keys of its manifests.
+    """The keys of the manifests of each snapshot.
 
     Returns:
         Nothing if the executor cannot read the driver's snapshot of PostgreSQL.
@@ -160,7 +160,7 @@ def _missing_manifests(table: PublishedTable) -> dict[int, list[Manifest]]:
 
 
 def build_in_executor(task: Task) -> list[Answer]:
-    """For each part, the number of files that were written and their size in bytes."""
+    """The number and the bytes of the files that were written, for each part."""
     return run_parts(task, _build)
 
 
@@ -173,7 +173,7 @@ def _build(con: Connection, is_shared: bool, part: Part) -> list[int]:
     prefix = destination.settings.virtual_prefix
     manifests = [files.manifest(parse(key, prefix)) for key in part.keys]
     if not is_shared:
-        # Only manifests that the rows still give; the driver builds the others.
+        # Only manifests that these rows give too; the driver builds the others.
         (snapshot_id,) = part.snapshot_ids
         current = set(files.manifests(snapshot_id))
         manifests = [manifest for manifest in manifests if manifest in current]
@@ -240,7 +240,7 @@ def copy_data_files(table: PublishedTable) -> None:
 
 HINT = "version-hint.text"
 MOST_AHEAD = 1000
-"""The most documents newer than the hint, from runs that were interrupted before it."""
+"""How many documents may be newer than the hint: runs that were interrupted left them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,7 +255,7 @@ class ExportPointer:
     """The folder of the exported table."""
 
     def move(self, document: bytes) -> tuple[bool, str]:
-        """Make this document the newest one, unless the newest one has read more of the lake.
+        """Make this document the newest one, unless the newest one is of a newer snapshot.
 
         Returns:
             Whether the document is new, and the location of the newest document.
@@ -272,7 +272,7 @@ class ExportPointer:
             is_new = False  # a run that has read a newer snapshot of the lake was faster
         if is_new:
             version += 1
-            # Never replaced: catalogs may have registered the document that is there.
+            # Never replaced: catalogs may have registered the existing document.
             if not storage.create(self._document(version), document):
                 raise Conflict(
                     f"another run has exported to {self.directory} in the meantime; run again"
@@ -342,7 +342,7 @@ def _write_document(table: PublishedTable) -> None:
 
 
 NAME = re.compile(r"[a-z0-9_]{1,255}")
-"""What all engines that read Glue accept: Athena takes no other characters."""
+"""Names that every engine accepts that reads Glue: Athena accepts no other characters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -351,7 +351,7 @@ class Registrar:
 
     database: GlueDatabase
     deregisters: bool
-    """Whether tables that the lake has no more are removed from Glue."""
+    """Whether tables that the lake no longer has are removed from Glue."""
 
     def register(self, table: PublishedTable, selected: Sequence[Selected]) -> None:
         """Register a table whose metadata document is published; its result says what was done.
@@ -444,10 +444,10 @@ def _registration(table: PublishedTable, selected: Sequence[Selected]) -> Regist
 
 
 def _mark(schema: Schema) -> str:
-    """What Glue's table says of its namespace: a name, or the names of several levels as JSON."""
+    """The mark of a schema in Glue: its name, or the names of several levels as JSON."""
     return json.dumps(schema.namespace) if schema.parents else schema.schema_name
 
 
 def _names(selected: Sequence[Selected]) -> Counter[str]:
-    """How many of the tables have each Glue name, which has lower-case letters only."""
+    """The number of tables for each Glue name, which is in lower case."""
     return Counter(table.table_name.lower() for _, table in selected)

@@ -120,8 +120,8 @@ def exported(database: str, metadata_schema: str) -> Iterator[tuple[Connection, 
         try:
             [[name]] = con.run("SELECT pg_export_snapshot()")
         except DatabaseError:
-            # At some poolers and replicas, or without the right. The error has ended the
-            # transaction.
+            # Some poolers and replicas refuse it, or the role lacks the right. The error has ended
+            # the transaction.
             con.run("ROLLBACK")
             con.run(BEGIN)
             name = None

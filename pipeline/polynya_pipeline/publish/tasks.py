@@ -56,8 +56,8 @@ TASKS_PER_CORE = 2
 """Few: without an index, each task scans all statistics."""
 
 MANIFESTS = 16
-"""A task builds at least so many manifests: that takes about as long as Spark needs to start it,
-and they are read in one pass over the statistics."""
+"""A task builds at least this many manifests: that takes about as long as Spark needs to start it,
+and one pass over the statistics serves all of them."""
 
 
 def _groups(parts: list[Part], size: int) -> Iterator[list[Part]]:
@@ -131,14 +131,14 @@ class Executors:
     def run(
         self, work: Callable[[Task], list[Answer]], tasks: Sequence[Task]
     ) -> Iterator[tuple[int, bool, Any]]:
-        """For each part: the table's number, and True with the result, or False with a reason.
+        """The table's number for each part, and True with the result, or False with a reason.
 
         Raises:
             JobError: a task failed.
         """
         for number, outcome, result in map_in_spark(self._spark_for(tasks), work, tasks):
             if outcome == FAILED:
-                # By its name: the results of a task are JSON.
+                # The class is found by its name, because the results of a task are JSON.
                 kind, message = result
                 error: Exception = getattr(errors, kind)(message)
                 raise error

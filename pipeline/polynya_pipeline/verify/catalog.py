@@ -48,7 +48,7 @@ class CatalogTable:
     location: str
     columns: tuple[ColumnNode, ...]
     column_ids: tuple[int, ...]
-    """Also of dropped columns."""
+    """The ids of all columns, dropped ones included."""
 
     @property
     def name(self) -> str:
@@ -127,7 +127,7 @@ def files(con: Connection, table: CatalogTable) -> list[CatalogFile]:
 
 @dataclass(frozen=True, slots=True)
 class CatalogStats:
-    """The statistics of one column of a data file, with what is needed of the file."""
+    """The statistics of one column of a data file, and what the checks need of the file's row."""
 
     data_file_id: int
     begin_snapshot: int

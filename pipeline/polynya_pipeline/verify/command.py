@@ -59,8 +59,8 @@ def verify(
     """Check that a lake agrees with its catalog. Nothing is changed.
 
     Exit codes: 0 no finding; 1 a finding, or any other error; 2 usage error; 4 PostgreSQL or the
-    storage is unavailable or denies access. Files that no snapshot names are noted, but are no
-    finding.
+    storage is unavailable or denies access. Files that no snapshot names are noted, but are not
+    findings.
     """
     from ..common.progress import Reporter
     from ..common.spark import session

@@ -21,7 +21,7 @@ NOTES = {
     "orphan",
     "table-stats",
 }
-"""The checks whose results are worth knowing, but no faults."""
+"""The checks whose results are worth knowing, but are not faults."""
 
 
 class Level(StrEnum):

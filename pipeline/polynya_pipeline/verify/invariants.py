@@ -170,7 +170,7 @@ LEFT JOIN ducklake_table_stats AS s USING (table_id)
 WHERE {LIVE} AND f.row_id_start + f.record_count > coalesce(s.next_row_id, 0)
   AND {{data_partial_max}} IS NULL""",
     ),
-    # DuckDB subtracts too much at expire_snapshots, and does not use this number.
+    # DuckDB subtracts too much in expire_snapshots, and does not use this number.
     Invariant(
         "table-stats",
         "the table's statistics count fewer rows than {} in its files",
@@ -181,7 +181,7 @@ GROUP BY f.table_id, s.record_count HAVING sum(f.record_count) > coalesce(s.reco
     ),
     Invariant(
         "partition-values",
-        "data file {} has not exactly one value for each key of its partitioning",
+        "data file {} does not have exactly one value for each key of its partitioning",
         f"""
 SELECT f.table_id, f.data_file_id::text FROM ducklake_data_file AS f
 LEFT JOIN (SELECT p.data_file_id, count(*) AS n, count(c.partition_id) AS of_keys
@@ -208,7 +208,7 @@ GROUP BY s.table_id""",
     ),
     Invariant(
         "exact-bounds",
-        "the statistics of data file {} say that a bound is a value, and have no bound",
+        "the statistics of data file {} say that a bound is a value, but have no bound",
         """
 SELECT s.table_id, min(s.data_file_id)::text FROM {stats_table} AS s
 WHERE s.min_value IS NULL AND {min_is_exact} OR s.max_value IS NULL AND {max_is_exact}

@@ -111,7 +111,7 @@ class ServedCatalog:
 
 
 def _reason(error: HTTPError) -> str:
-    """The message of the catalog's answer, as the REST specification spells it."""
+    """The message of the catalog's answer, in the form of the REST specification."""
     try:
         return str(json.load(error)["error"]["message"])
     except (ValueError, KeyError, TypeError):
@@ -171,7 +171,7 @@ def _records(body: bytes) -> list[Any]:
     return list(fastavro.reader(io.BytesIO(body)))
 
 
-# Not by the parser of the names: this job has to find its mistakes.
+# Not with `names.parse`, whose mistakes this job has to find.
 LONGER_FILE = re.compile(r"data-file-\d+-(?P<id>\d+)-\d+-(v3-)?[0-9a-f]+[.]parquet")
 
 
@@ -213,7 +213,7 @@ CATALOG = "polynya_verify"
 NOT_COUNTED = UNCOUNTED.union(NESTED)
 """The column types whose values are not counted."""
 LACKED_TYPE = re.compile(r"(?:unsupported type to Spark:|Spark does not support) (\w+)")
-"""What Spark says of a type that it does not have."""
+"""Spark's message for a type that it does not have."""
 
 
 def connect(spark: Any, served: ServedCatalog) -> None:
@@ -251,7 +251,7 @@ def check_client(
     Args:
         row_count: the number of rows in the catalog.
         value_counts: the number of values by column id, from the statistics of all files; None:
-            some rows are deleted or inlined, so the statistics do not say it.
+            some rows are deleted or inlined, so the statistics do not give it.
     """
     from pyspark.errors import PySparkException
 

@@ -91,7 +91,7 @@ def _missing(con: Connection, range: FileRange) -> Iterator[Problem]:
         yield (
             "no-stats",
             f"{number} data files have no statistics of column {column_id}, which DuckLake reads "
-            "as NULL or its default there; with --footers it is checked that they lack it",
+            "as NULL or its default there; --footers checks that the files lack it",
         )
 
 
@@ -102,7 +102,7 @@ class _ColumnTypes:
         self._versions = versions
         self._newest = {v.column_id: v for v in versions if v.end_snapshot is None}
         self._last = {v.column_id: v for v in versions}
-        """Also of columns that were dropped: their files may still be there."""
+        """The last version of each column, dropped ones included: their files may still exist."""
 
     def type_at(self, column_id: int, snapshot_id: int) -> str | None:
         """The type at a snapshot; None: the column did not exist."""
@@ -142,7 +142,7 @@ def _counts(row: CatalogStats, column_type: str, is_repeated: bool) -> Iterator[
 
 
 def _partition(row: CatalogStats, column_type: str, value: str | None) -> Iterator[Problem]:
-    """In an identity partition all values are equal, so both bounds are the partition's value.
+    """Check that both bounds are the partition's value, which all rows of it have.
 
     Bounds that are not values, such as those of long texts, have that value between them.
     """
@@ -169,7 +169,7 @@ def _partition(row: CatalogStats, column_type: str, value: str | None) -> Iterat
 
 
 def _bounds(row: CatalogStats, column_type: str) -> Iterator[Problem]:
-    """The bounds of a file are values of the column's type, and min <= max."""
+    """Check that the bounds of a file are values of the column's type, and min <= max."""
     if column_type in UNORDERED:
         return
     where = f"column {row.column_id} of data file {row.data_file_id}"
@@ -184,9 +184,9 @@ def _bounds(row: CatalogStats, column_type: str) -> Iterator[Problem]:
 def _check_table(
     row: CatalogStats, type_then: str, type_now: str | None, table: TableColumnStats | None
 ) -> Iterator[Problem]:
-    """The statistics of the table cover those of the file.
+    """Check that the statistics of the table cover those of the file.
 
-    A bound of the file that is no value may be wider than the values, which are what counts.
+    A bound of the file that is not a value is not compared: it may be wider than the values.
 
     Args:
         type_then: the column's type when the file was written.
@@ -197,9 +197,9 @@ def _check_table(
         return
     where = f"column {row.column_id} of data file {row.data_file_id}"
     if row.null_count and table.contains_null is False:
-        yield "table-contains-null", f"the table's statistics say that it has no NULL; {where} has"
+        yield "table-contains-null", f"the table's statistics exclude NULL, but {where} has it"
     if row.contains_nan and table.contains_nan is False:
-        yield "table-contains-nan", f"the table's statistics say that it has no NaN; {where} has"
+        yield "table-contains-nan", f"the table's statistics exclude NaN, but {where} has it"
     if type_then != type_now or type_now in UNORDERED:
         return  # texts of two types are not compared
     low, high = (value_of(type_now, text) for text in (row.min_value, row.max_value))

@@ -51,7 +51,7 @@ def check_presence(table: CatalogTable, files: list[CatalogFile], referenced: se
     for file in files:
         size, missing = listed.get(file.location), "does not exist"
         if size is None and not file.location.startswith(table.location):
-            # S3 says the same of both to a role that may not list the bucket.
+            # A role that may not list the bucket gets the same answer in both cases.
             size, missing = storage.file_size(file.location), MISSING
         if size is None:
             presence.problems.append(("missing-file", f"{file.location} {missing}"))
@@ -73,7 +73,7 @@ class FooterTask:
     bounds: dict[int, dict[int, tuple[str | None, str | None]]]
     """Minimum and maximum in the catalog, by data file id and column id."""
     contains_nan: dict[int, dict[int, bool | None]]
-    """By data file id and column id; None: the catalog does not say."""
+    """As in the catalog, by data file id and column id; None: it does not say."""
 
 
 def check_footers(task: FooterTask) -> list[Problem]:
@@ -194,7 +194,7 @@ def _too_narrow(
     column_type: str,
     bounds: tuple[str | None, str | None],
 ) -> Iterator[Problem]:
-    """Bounds of the catalog that do not cover those of the footer."""
+    """Find bounds in the catalog that do not cover those of the footer."""
     for group in range(footer.num_row_groups):
         chunk = footer.row_group(group).column(index)
         extremes = chunk.statistics

@@ -1,4 +1,4 @@
-// A little comfort; every page works without it.
+// Shows the Copy buttons; every page works without this script.
 "use strict";
 for (const button of document.querySelectorAll("button[data-copy]")) {
   button.hidden = false;
