@@ -20,7 +20,15 @@ from tests.support.lakes import SCRIPTS, number_of
 
 pytestmark = pytest.mark.slow
 
+ENCRYPTED = "29"
+"""The whole lake is refused."""
 NAMES = [number_of(path.stem) for path in sorted(SCRIPTS.glob("*.sql"))]
+NAMES.remove(ENCRYPTED)
+REFUSED = {
+    ("74", "one"): "its keys would reach another table in its directory",
+    ("74", "three"): "its keys would reach another table in its directory",
+    ("83", "na"): "an added file has no other column than i",
+}
 CHOICES = 3
 """How many callers there are: of each table each does not see another column."""
 MOST_SNAPSHOTS = 6
@@ -53,6 +61,7 @@ def test_others_columns_are_read_as_before(lake, moto, tmp_path, number):
             for place, caller in enumerate(callers)
             for hidden in [hidden_column(columns, place)]
             for problem in differences(owner, caller, (namespace, name), hidden)
+            if not (problem.startswith("refused") and (number, name) in REFUSED)
         ]
     assert problems == []
 
@@ -128,11 +137,22 @@ def differences(
         lost = set(expected.column_names) - set(found.column_names)
         if set(found.column_names) - set(expected.column_names) or hidden in found.column_names:
             yield f"at {snapshot_id}: columns {found.column_names}"
-        elif snapshot_id is None and not lost <= {hidden}:
+        elif snapshot_id is None and not lost <= had_name(whole, hidden):
             yield f"columns {sorted(lost)} are missing"
         # Without a column PyIceberg counts no rows.
         elif found.num_columns and texts(found) != texts(expected.select(found.column_names)):
             yield f"at {snapshot_id}: other rows"
+
+
+def had_name(table: Table, name: str) -> set[str]:
+    """The names of the columns that have, or have had, a name."""
+    ids = {
+        field.field_id
+        for schema in table.schemas().values()
+        for field in schema.fields
+        if field.name == name
+    }
+    return {field.name for field in table.schema().fields if field.field_id in ids}
 
 
 def rows_of(table: Table, snapshot_id: int | None) -> tuple[pa.Table | None, str]:

@@ -8,8 +8,10 @@ class _Movable(duckdb.DuckDB):
         """Attach another catalog instead, in the same process."""
         self._where = (catalog_uri, warehouse, s3_endpoint)
         attaching = duckdb.attaching(catalog_uri, warehouse)
+        # What it keeps of files is gone then, as in a new process.
+        forgetting = (f"SET enable_external_file_cache = {on}" for on in ("false", "true"))
         try:
-            for sql in ("DETACH ice", duckdb.s3_secret(s3_endpoint), attaching):
+            for sql in ("DETACH ice", *forgetting, duckdb.s3_secret(s3_endpoint), attaching):
                 self.query(sql)
         except RuntimeError:
             self.restart()  # it was started with the other catalog, and could not attach that

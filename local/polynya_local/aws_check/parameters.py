@@ -51,8 +51,8 @@ parameter_overrides = [
 def problems(values: dict[str, str]) -> list[str]:
     """Why the template does not accept values."""
     return [
-        f"{name} cannot be {value!r}: the template accepts {LIMITS[name].pattern}, and at most "
-        f"{LIMITS[name].length or 63} characters"
+        f"{name} cannot be {value!r}: the template accepts {LIMITS[name].pattern}"
+        + (f", and at most {LIMITS[name].length} characters" if LIMITS[name].length else "")
         for name, value in values.items()
         if not re.fullmatch(LIMITS[name].pattern, value)
         or len(value) > (LIMITS[name].length or len(value))

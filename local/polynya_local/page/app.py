@@ -44,6 +44,7 @@ SENTENCES = {
     404: "There is no such page. The list of tables has all of them.",
     405: "This page is read-only: it answers GET and HEAD.",
 }
+NO_PAGE_OF_LAKES = "There is no such page. The list of lakes has all of them."
 
 
 def page_app(state: PageState) -> FastAPI:
@@ -338,7 +339,7 @@ def lakes_page(pages: Mapping[str, LazyPage], failures: Mapping[str, str]) -> AS
 
     def no_page(request: Request, error: Exception) -> Response:
         status = error.status_code if isinstance(error, HTTPException) else 500
-        sentence = "There is no such page. The list of lakes has all of them."
+        sentence = SENTENCES[405] if status == 405 else NO_PAGE_OF_LAKES
         if isinstance(error, PolynyaError):
             status, sentence = error.status, str(error)
         if request.query_params.get("format") == "json":

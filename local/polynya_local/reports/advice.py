@@ -45,7 +45,9 @@ TARGET_BYTES = 512_000_000
 DELETE_THRESHOLD = 0.1
 """Files are rewritten if at least this share of their rows is deleted."""
 KEPT_DAYS = 7
-"""The advice is to expire snapshots that are older than this."""
+"""The advice is to expire snapshots that are older than this, or than the lake keeps them."""
+AGE = re.compile("([0-9]{1,6}) (second|minute|hour|day|week|month|year)s?")
+DAYS_OF = {"day": 1, "week": 7, "month": 31, "year": 366}
 YOUNG = timedelta(days=1)
 """A younger file that is in no snapshot may belong to a write in progress."""
 MOST_OBJECTS = 20_000
@@ -310,13 +312,19 @@ def lake_advice(con: Connection, lake: Lake, aws: AwsSettings) -> list[Advice]:
 
 
 def _expire(con: Connection, lake: Lake) -> Iterator[Advice]:
-    before = (datetime.now(UTC) - timedelta(days=KEPT_DAYS)).replace(microsecond=0)
+    days = KEPT_DAYS
+    if age := option("expire_older_than").run(con):
+        match = AGE.fullmatch(age.strip().lower())
+        if match is None:
+            return  # how long the lake keeps snapshots is not known
+        days = max(days, min(int(match[1]) * DAYS_OF.get(match[2], 0), 100_000))
+    before = (datetime.now(UTC) - timedelta(days=days)).replace(microsecond=0)
     sums = expirable(before).run(con)
     if not sums.snapshots:
         return
     yield Advice(
         "expire",
-        f"an expiry ends {counted(sums.snapshots, 'snapshot')} older than {KEPT_DAYS} days, and a "
+        f"an expiry ends {counted(sums.snapshots, 'snapshot')} older than {days} days, and a "
         f"clean-up then deletes {counted(sums.files, 'file')} that no newer one has. Nobody can "
         "go back to these snapshots after that, and Iceberg's tags on them are gone",
         "CALL ducklake_expire_snapshots('lake', older_than => "

@@ -35,7 +35,7 @@ FIRST_SNAPSHOT = 1
 
 KEPT_BYTES = 512 * 1024 * 1024
 TIMEOUT_SECONDS = 300  # no gateway limits it
-NULL_READERS = "Trino, Flink, Daft and ClickHouse"
+NULL_READERS = ("Trino", "Flink", "Daft", "ClickHouse")
 """The clients that read NULL where a file lacks a column with a default."""
 LACKED_IN_PAST = "files of past snapshots lack it"
 DEFAULTS = {"VIRTUAL_BUCKET": ALIAS, "BUILD_SECONDS": "3600"}
@@ -214,11 +214,13 @@ class OpenedTable:
     def default_columns(self) -> dict[str, str]:
         """Columns with a default that files lack, and what clients read there, by dotted name."""
         defaults = {}
+        *others, last = NULL_READERS
+        readers = f"{', '.join(others)} and {last}"
         for name, unservable in self.files.unservable_defaults().items():
             if unservable:
                 is_now = unservable_reason(unservable, self.snapshot_id) is not None
                 files = "files lack it" if is_now else LACKED_IN_PAST
-                defaults[name] = f"{files}, and {NULL_READERS} read NULL there"
+                defaults[name] = f"{files}, and {readers} read NULL there"
         return defaults
 
     def left_out_snapshots(self) -> dict[int, str]:

@@ -247,12 +247,15 @@ class RowCounts:
 
     def _is_too_large(self, file: DataFile) -> bool:
         stored = self._shown_deletes(file)
-        self._rows += sum(delete_file.delete_count for delete_file in stored)
-        self._rows += len(self._inlined[file.data_file_id])
-        self._rows += file.record_count if self._has_later_rows(file) else 0
-        self._reads += len(stored) + self._has_later_rows(file)
+        rows = self._rows + sum(delete_file.delete_count for delete_file in stored)
+        rows += len(self._inlined[file.data_file_id])
+        rows += file.record_count if self._has_later_rows(file) else 0
+        reads = self._reads + len(stored) + self._has_later_rows(file)
         is_large = any(delete_file.file_size_bytes > MOST_BYTES for delete_file in stored)
-        return is_large or self._rows > MOST_ROWS or self._reads > MOST_FILES
+        if is_large or rows > MOST_ROWS or reads > MOST_FILES:
+            return True
+        self._rows, self._reads = rows, reads
+        return False
 
     def _has_later_rows(self, file: DataFile) -> bool:
         """Whether one of the snapshots does not show all rows of the file."""

@@ -124,6 +124,10 @@ def test_what_expires_and_what_is_orphaned_is_what_ducklake_removes(owner, monke
 
     assert owner.advice().keys().isdisjoint(("expire", "orphans", "clean up"))
     monkeypatch.setattr(advice, "KEPT_DAYS", 0)
+    for age, is_advised in (("30 days", False), ("1 week", False), ("1 second", True), ("", True)):
+        owner.con.execute(f"CALL ducklake_set_option('lake', 'expire_older_than', '{age}')")
+        time.sleep(1.1)
+        assert ("expire" in owner.advice()) == is_advised, age
     monkeypatch.setattr(advice, "YOUNG", timedelta(days=-1))
     data = owner.con.execute(
         "SELECT value FROM ducklake_options('lake') WHERE option_name = 'data_path'"

@@ -67,6 +67,10 @@ def object_handler(lakes: Callable[[], Lakes[AuthorizedFiles]], logger: Logger) 
     return handler
 
 
+LONGEST_MESSAGE = 1000
+"""Characters of an error's message, which may have a path of the catalog: it is a header."""
+
+
 class Objects:
     """Answers the operations on the objects behind an access point."""
 
@@ -96,12 +100,13 @@ class Objects:
         self, operation: str, event: events.ObjectLambdaEvent, error: PolynyaError
     ) -> Answer:
         """Answer an event with an error. Args: as `answer`."""
-        fields = {"ErrorCode": error.code, "ErrorMessage": str(error)}
+        message = str(error)[:LONGEST_MESSAGE]
+        fields = {"ErrorCode": error.code, "ErrorMessage": message}
         if operation == "getObjectContext":
             # 304 is no error, and WriteGetObjectResponse accepts no error code with it.
             is_error = error.status >= 400
             return self._write(event, {"StatusCode": error.status, **(fields if is_error else {})})
-        return {"statusCode": error.status, "errorCode": error.code, "errorMessage": str(error)}
+        return {"statusCode": error.status, "errorCode": error.code, "errorMessage": message}
 
     def _get(self, event: events.ObjectLambdaEvent, input_s3_url: str) -> Answer:
         if not self._is_virtual(event):

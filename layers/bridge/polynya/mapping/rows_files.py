@@ -275,6 +275,7 @@ def rows_files(events: Iterable[Event], moves: Iterable[int], table_begin: int) 
         events: the sums of all rows that began and ended, by snapshot.
         moves: the snapshots that changed the columns or the partitioning.
         table_begin: older rows were added at several snapshots; the table began before them all.
+            Rows of snapshots before it, which somebody has changed, are older rows then.
     """
     inlined = (event for event in events if event.kind == "inlined")
     changes = {
@@ -282,6 +283,8 @@ def rows_files(events: Iterable[Event], moves: Iterable[int], table_begin: int) 
         for snapshot_id, group in groupby(inlined, key=lambda event: event.snapshot_id)
     }
     moves = frozenset(moves)
+    if any(snapshot_id < table_begin for snapshot_id in changes):
+        moves |= {table_begin}
     rows = hash_ = 0
     files: tuple[RowsFile, ...] = ()
     files_since: dict[int, tuple[RowsFile, ...]] = {}
@@ -291,6 +294,8 @@ def rows_files(events: Iterable[Event], moves: Iterable[int], table_begin: int) 
         new = sum(event.rows for event in added), sum(event.hash for event in added)
         rows += new[0] - sum(event.rows for event in ended)
         hash_ += new[1] - sum(event.hash for event in ended)
+        if snapshot_id < table_begin:
+            continue
         has_moved = snapshot_id in moves or bool(ended)
         if has_moved or len(files) > MOST_NEW:
             # If there are too many files, the snapshot is an `append` all the same, and must not

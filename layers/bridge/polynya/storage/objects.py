@@ -15,6 +15,8 @@ from .s3_locations import bucket_and_key, check_below
 LARGEST = 256 * 1024 * 1024
 """The most bytes of an object, or of a range, that are read: a function has 1,769 MB of memory."""
 
+LONGEST_KEY = 1024  # bytes
+
 
 class TooLarge(ValueError):
     """An object has more bytes than are read."""
@@ -145,7 +147,7 @@ class S3Objects:
             parameters: more parameters of GetObject.
 
         Raises:
-            NoSuchKey: there is no such object, or the location is not in S3.
+            NoSuchKey: there is no such object, or the location is not in S3 or cannot be there.
             Misconfigured: this process may not read it.
             ServiceUnavailable: S3 does not answer.
             TooLarge: it has more bytes.
@@ -154,6 +156,8 @@ class S3Objects:
         if source is None:
             raise NoSuchKey("the data is not in S3")
         bucket, key = source
+        if len(key.encode()) > LONGEST_KEY:
+            raise NoSuchKey(f"a path has more than the {LONGEST_KEY:,} bytes that S3 allows")
         with translate_errors("a file of the lake cannot be read now", _read_errors(bucket)):
             s3 = self._clients("s3")
             return body_of(s3.get_object(Bucket=bucket, Key=key, **parameters), most)

@@ -25,9 +25,9 @@ MAX_PARTITIONS = 32
 """Files with a partition, in each part. Rows of more partitions are in one unpartitioned file."""
 
 BEGIN_SNAPSHOTS: dict[int, Callable[[int], tuple[int, int]]] = {
-    OLDER: lambda snapshot_id: (0, snapshot_id),
+    OLDER: lambda snapshot_id: (-MAX_ID, snapshot_id),
     NEW: lambda snapshot_id: (snapshot_id, MAX_ID),
-    ALL: lambda _: (0, MAX_ID),
+    ALL: lambda _: (-MAX_ID, MAX_ID),
 }
 """By part: the first snapshot at which its rows began, and the one after the last."""
 

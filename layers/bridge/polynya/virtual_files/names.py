@@ -483,8 +483,9 @@ class VirtualFileNames:
             snapshot_id: as of which the data file is read.
         """
         shown = self.data_file(data_file, snapshot_id)
-        # They name the location of the data file.
-        changed_at = max(changed_at, shown.snapshot_id if shown else 0)
+        # They name the location of the data file. A name is of a snapshot that has the table.
+        since = shown.snapshot_id if shown else 0
+        changed_at = max(changed_at, since, self._history.table.begin_snapshot)
         numbers = (data_file.data_file_id, changed_at)
         # Not the file's end_snapshot, which is set later and must not change the name.
         partial = (data_file.partial_max, data_file.partial_file_info)
