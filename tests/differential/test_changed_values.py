@@ -98,6 +98,7 @@ UNLIKE_DUCKLAKE = {
         "is_partition",
     ): "a file without a column that its mapping says it has",
     ("ducklake_column", "column_type"): "clients do not cast what DuckLake casts",
+    ("ducklake_column", "column_id"): "files have another type than the column that is left",
     ("ducklake_delete_file", "again"): "DuckLake counts the rows of two delete files twice",
     # PyIceberg fails on a column of a file that has no name in the mapping.
     **{
@@ -246,22 +247,28 @@ class Served:
 
 
 def without_null(table: Table, column: str, predicate: BooleanExpression) -> BooleanExpression:
-    """The predicate and IS NOT NULL, if it compares a column that old files lack or have narrower.
+    """The predicate and IS NOT NULL, if it compares a column that old files lack or have narrower,
+    or by which files are partitioned.
 
     There PyIceberg takes NULL for another value than that of the literal, with any catalog.
     """
     if not isinstance(predicate, LiteralPredicate):
         return predicate
-    return And(predicate, NotNull(column)) if len(types_of(table, column)) > 1 else predicate
+    field_id = table.schema().find_field(column).field_id
+    sources = {field.source_id for spec in table.specs().values() for field in spec.fields}
+    is_taken = len(types_of(table, column)) > 1 or field_id in sources
+    return And(predicate, NotNull(column)) if is_taken else predicate
 
 
 def is_compared_exactly(table: Table, column: str) -> bool:
     """Whether PyIceberg compares a column right, with any catalog.
 
     It rounds a DOUBLE to the FLOAT of the file before it compares, takes a UINTEGER of the file for
-    an INTEGER, and looks for the part before a point in a name.
+    an INTEGER, looks for the part before a point in a name, and compares a default with a number.
     """
     types = types_of(table, column)
+    if table.schema().find_field(column).initial_default is not None:
+        return False
     is_promoted = {FloatType(), DoubleType()} <= types or {IntegerType(), LongType()} <= types
     return not is_promoted and "." not in table.schema().find_field(column).name
 
@@ -300,12 +307,18 @@ INSERT INTO inlined VALUES (7);
 CREATE TABLE deleted(i INTEGER);
 INSERT INTO deleted SELECT range FROM range(9);
 DELETE FROM deleted WHERE i < 5;
+CREATE TABLE twice(i INTEGER);
+INSERT INTO twice SELECT range FROM range(9);
+INSERT INTO twice SELECT range FROM range(20, 29);
 INSERT INTO bystander VALUES (1);
+DELETE FROM twice WHERE i < 3;
+DELETE FROM twice WHERE i < 6;
 """
 
 
 def test_rows_and_deletes_from_before_their_table(lake, moto, shared_duckdb):
-    """A generated file has a name that can be asked for; a path that S3 cannot have is refused."""
+    """A generated file has a name that can be asked for, and is not empty; a path that S3 cannot
+    have is refused."""
     written = lake.write("changed_early", EARLY)
     with closing(written.database.connect()) as con, judging(written, moto, shared_duckdb, 1) as j:
         [[rows, place]] = con.run(
@@ -317,7 +330,11 @@ def test_rows_and_deletes_from_before_their_table(lake, moto, shared_duckdb):
             "SELECT t.ctid::text, f.ctid::text FROM ducklake_table AS t "
             "JOIN ducklake_data_file AS f USING (table_id) WHERE table_name = 'deleted'"
         )
-        tables = {name: frozenset((("main", name),)) for name in ("inlined", "deleted")}
+        [[deletes, begun]] = con.run(
+            "SELECT d.ctid::text, d.begin_snapshot FROM ducklake_delete_file AS d "
+            "JOIN ducklake_table AS t USING (table_id) WHERE table_name = 'twice'"
+        )
+        tables = {name: frozenset((("main", name),)) for name in ("inlined", "deleted", "twice")}
         of_file = Change("ducklake_data_file", file, "file_order", "1", tables["deleted"])
         changes = [
             Change(rows, row, "begin_snapshot", "-1", tables["inlined"]),
@@ -325,6 +342,10 @@ def test_rows_and_deletes_from_before_their_table(lake, moto, shared_duckdb):
             Change("ducklake_table", place, "begin_snapshot", "4", tables["inlined"]),
             Change("ducklake_table", other, "begin_snapshot", "7", tables["deleted"], of_file),
             Change("ducklake_table", other, "path", "repeat('x', 100000)", tables["deleted"]),
+            *(
+                Change("ducklake_delete_file", deletes, "begin_snapshot", str(at), tables["twice"])
+                for at in range(begun - 3, begun)
+            ),
         ]
         j.try_all(changes, len(changes))
         assert not j.wrong, "\n".join(j.wrong)
