@@ -218,6 +218,8 @@ class Adaptations:
         # Their types may be others than those of the table.
         leaves_out = HIDDEN_COLUMNS.intersection(clients)
         self._left_out = _left_out(schemas, columns, added_files) if leaves_out else {}
+        # Most mappings share it.
+        self._all_left_out = [*{id(of): of for of in self._left_out.values()}.values()]
         self._signed = bool((UNSIGNED | CAST_INTEGERS).intersection(clients))
         self._milliseconds = bool(MILLISECONDS.intersection(clients))
         doubles = _doubles(columns) if PROMOTED_FLOATS.intersection(clients) else {}
@@ -363,7 +365,7 @@ class Adaptations:
         doubles = sorted(_begun(self._doubles, snapshot_id))
         added: tuple[object, ...] = ()
         if self.adapts_added:
-            left_out = {_last(of, snapshot_id) for of in self._left_out.values()}
+            left_out = {_last(of, snapshot_id) for of in self._all_left_out}
             added = "added files", self._signed, *sorted(left_out), "doubles", *doubles
         if self._hidden is not None:
             added = (*added, "hidden", *self._hidden, sorted(self._shown_ids_at(snapshot_id)[1]))
@@ -423,7 +425,7 @@ class Adaptations:
         ids = chain(defaults, begins, self._promoted.values())
         if self.adapts_added:
             of_paths = (begin for forms in self._in_path.values() for begin, *_ in forms)
-            left_out = (begin for of in self._left_out.values() for begin, _ in of)
+            left_out = (begin for of in self._all_left_out for begin, _ in of)
             ids = chain(ids, of_paths, left_out, self._doubles.values())
         return max((id_ for id_ in ids if id_ <= snapshot_id), default=0)
 
