@@ -168,7 +168,16 @@ TABLES = {
             ("Daft", FAILS, "", 1),
             ("DataFusion", WRONG, "s", 1),
             ("ClickHouse", WRONG, "s", 1),
-            ("ClickHouse", RARE, "", 1),
+            *((client, RARE, "", 1) for client in ("ClickHouse", "Polars", "Trino")),
+        ],
+    ),
+    "added_integers": (
+        "CREATE TABLE {t}(v BIGINT); COPY (SELECT 1::UINTEGER AS v) TO '{place}'; "
+        "CALL ducklake_add_data_files('lake', '{t}', '{place}')",
+        [
+            ("Daft", FAILS, "", 1),
+            *((client, RARE, "", 1) for client in ("ClickHouse", "Polars", "Trino")),
+            ("Spark", RARE, "v", 1),
         ],
     ),
     "added_times": (
@@ -176,7 +185,7 @@ TABLES = {
         "'{place}'; CALL ducklake_add_data_files('lake', '{t}', '{place}')",
         [
             ("Daft", FAILS, "", 1),
-            ("ClickHouse", RARE, "", 1),
+            *((client, RARE, "", 1) for client in ("ClickHouse", "Polars", "Trino")),
             *((client, RARE, "v", 1) for client in ("Spark", "Flink")),
         ],
     ),
@@ -317,6 +326,7 @@ WITH_CLIENTS = {
     "intervals": [],
     "milliseconds": [("DataFusion", FAILS, "v", 1)],
     "added": [("ClickHouse", WRONG, "s", 1)],
+    "added_integers": [],
     "added_times": [],
     "struct_added": [("ClickHouse", WRONG, "s", 1)],
     "reused": [("ClickHouse", FAILS, "v", 1)],
