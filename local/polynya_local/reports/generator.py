@@ -214,8 +214,8 @@ class OpenedTable:
     def default_columns(self) -> dict[str, str]:
         """Columns with a default that files lack, and what clients read there, by dotted name."""
         defaults = {}
-        *others, last = NULL_READERS
-        readers = f"{', '.join(others)} and {last}"
+        *first, last = NULL_READERS
+        readers = f"{', '.join(first)} and {last}"
         for name, unservable in self.files.unservable_defaults().items():
             if unservable:
                 is_now = unservable_reason(unservable, self.snapshot_id) is not None
