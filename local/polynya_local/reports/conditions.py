@@ -150,6 +150,16 @@ def added(*types: str) -> Condition:
     return condition
 
 
+def defaults_in_paths(facts: TableFacts) -> Match | None:
+    """Columns with a default that are in the paths of added files, if these are `added_files`."""
+    if not added_files(facts):
+        return None
+    ids = {column.column_id for column in facts.history.columns if column.initial_default}
+    ids &= facts.partition_ids
+    met = _match_columns(column for column in facts.shown if column.column_id in ids)
+    return met and Match(met.columns, facts.added_files)
+
+
 def changed_structs(facts: TableFacts) -> Match | None:
     """Structs that got fields after a visible file was written."""
     structs = {c.column_id: c for c in facts.shown if c.type == "struct"}

@@ -180,6 +180,19 @@ TABLES = {
             ("Spark", RARE, "v", 1),
         ],
     ),
+    "added_paths": (
+        "CREATE TABLE {t}(i INTEGER); ALTER TABLE {t} ADD COLUMN v INTEGER DEFAULT 5; "
+        "COPY (SELECT 1 AS i, NULL::INTEGER AS v) TO '{place}' (FORMAT parquet, PARTITION_BY (v)); "
+        "CALL ducklake_add_data_files('lake', '{t}', '{place}/**/*.parquet', "
+        "hive_partitioning => true)",
+        [
+            ("DuckDB", RARE, "v", 1),
+            ("Spark", RARE, "i v", 1),
+            ("Daft", FAILS, "", 1),
+            ("Daft", WRONG, "v", 1),
+            *((client, RARE, "", 1) for client in ("ClickHouse", "Polars", "Trino")),
+        ],
+    ),
     "added_times": (
         "CREATE TABLE {t}(v TIMESTAMP); COPY (SELECT TIMESTAMP_MS '2024-01-01' AS v) TO "
         "'{place}'; CALL ducklake_add_data_files('lake', '{t}', '{place}')",
@@ -327,6 +340,7 @@ WITH_CLIENTS = {
     "milliseconds": [("DataFusion", FAILS, "v", 1)],
     "added": [("ClickHouse", WRONG, "s", 1)],
     "added_integers": [],
+    "added_paths": [],
     "added_times": [],
     "struct_added": [("ClickHouse", WRONG, "s", 1)],
     "reused": [("ClickHouse", FAILS, "v", 1)],

@@ -51,10 +51,10 @@ PROMOTED_FLOATS = frozenset(("trino",))
 """They fail over statistics of FLOAT in a column that is DOUBLE: the files have none there."""
 UNORDERED = frozenset(("spark",))
 """They compare UUIDs as signed numbers: files and manifests have no bounds of these columns."""
-WITHOUT_IDS = DEFAULTS | {"polars", "pyiceberg"}
-"""They misread files that somebody has added, read them row by row, or fail over the type of a
-column that the table lacks: these files get field ids, the table's names, and the columns whose
-values are in their paths, and lose all others."""
+WITHOUT_IDS = DEFAULTS | {"duckdb", "polars", "pyiceberg"}
+"""They misread files that somebody has added, read them row by row, fail over the type of a column
+that the table lacks, or take a default for a NULL in the path: these files get field ids, the
+table's names, and the columns whose values are in their paths, and lose all others."""
 CAST_INTEGERS = frozenset(("pyiceberg",))
 """They cast small integers in lists and maps, and a NULL list becomes empty then: the files have
 plain integers. Structs in them are cast, too: the files get no such list or map with NULL."""
