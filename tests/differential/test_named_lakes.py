@@ -29,6 +29,7 @@ KNOWN = {
     "ClickHouse": r"is \[\], not NULL",
     "DataFusion": r"data type: Timestamp\(ms\)",
     # Conditions on the past are bound to the current columns.
+    "Daft": r" at \d+ of .*: ValueError: Could not find field",
     "PyIceberg": r" at \d+ of .*: Could not find field",
     "Spark": r" at \d+ of .*: .*Cannot find field",
 }
