@@ -226,7 +226,7 @@ class Served:
         possible = [
             without_null(table, column, predicate)
             for column, predicate in predicates(table, rows, 2)
-            if is_compared_exactly(table, column)
+            if is_compared_exactly(table, column) and not is_unsigned(predicate)
         ]
         for predicate in random.sample(possible, min(FILTERS, len(possible))):
             bound = bind(table.schema(), rewrite_not(predicate), case_sensitive=True)
@@ -271,6 +271,12 @@ def is_compared_exactly(table: Table, column: str) -> bool:
         return False
     is_promoted = {FloatType(), DoubleType()} <= types or {IntegerType(), LongType()} <= types
     return not is_promoted and "." not in table.schema().find_field(column).name
+
+
+def is_unsigned(predicate: BooleanExpression) -> bool:
+    """Whether PyIceberg may take a UINTEGER of a file for another number than that of a literal."""
+    value = predicate.literal.value if isinstance(predicate, LiteralPredicate) else None
+    return isinstance(value, int) and 2**31 <= value < 2**32
 
 
 def types_of(table: Table, column: str) -> set[IcebergType | None]:
