@@ -60,7 +60,7 @@ MADE_UP_FOR = {
     "logical types": adaptations.CONVERTED_TYPES,
     "no statistics": adaptations.MILLISECONDS | adaptations.PROMOTED_FLOATS,
     "no bounds": adaptations.UNORDERED,
-    "field ids": adaptations.WITHOUT_IDS,
+    "field ids": adaptations.MISREAD_ADDED_FILES,
 }
 
 

@@ -154,7 +154,8 @@ def defaults_in_paths(facts: TableFacts) -> Match | None:
     """Columns with a default that are in the paths of added files, if these are `added_files`."""
     if not added_files(facts):
         return None
-    ids = {column.column_id for column in facts.history.columns if column.initial_default}
+    columns = facts.history.columns
+    ids = {column.column_id for column in columns if column.initial_default is not None}
     ids &= facts.partition_ids
     met = _match_columns(column for column in facts.shown if column.column_id in ids)
     return met and Match(met.columns, facts.added_files)

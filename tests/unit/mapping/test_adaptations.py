@@ -7,7 +7,7 @@ from polynya.ducklake.rows.files import DataFile
 from polynya.ducklake.rows.objects import Column
 from polynya.iceberg.types import Field, List, Map, Primitive, Struct, TableSchema
 from polynya.mapping.adaptations import (
-    WITHOUT_IDS,
+    MISREAD_ADDED_FILES,
     Adaptation,
     Adaptations,
     AddedFiles,
@@ -314,14 +314,14 @@ def test_added_files_get_ids_names_and_the_columns_in_their_paths():
 @pytest.mark.parametrize("client", sorted(CLIENTS))
 def test_added_files_stay_as_they_are_for_those_that_read_them(client):
     of = Adaptations(schemas((2, (field(1),))), [column(1, "int64")], {client}, ADDED)
-    is_adapted = client in WITHOUT_IDS
+    is_adapted = client in MISREAD_ADDED_FILES
     assert (of.adaptation_at(added_file("f.parquet"), 9) is not None) == is_adapted == of.are_some
     assert bool(of.fingerprint_parts(9)) == is_adapted
 
 
 def test_added_files_have_signed_integers_whatever_the_table_has():
     """A BIGINT may be a UINTEGER there."""
-    for client in CLIENTS & WITHOUT_IDS:
+    for client in CLIENTS & MISREAD_ADDED_FILES:
         of = Adaptations(schemas((2, (field(1),))), [column(1, "int64")], {client}, ADDED)
         changes = of.adaptation_at(added_file("f.parquet"), 9).changes
         assert changes.has_signed == (client in {"pyiceberg", "spark"}), client
@@ -331,7 +331,7 @@ def test_added_files_lose_hidden_columns_of_any_type():
     columns = [column(n, "int64") for n in (1, 2, 3)] + [column(4, "int64", parent=1)]
     names = {("a",): 1, ("b",): 2, ("a", "c"): 4}
     shown = (2, (field(1), field(2))), (5, (field(1), field(3))), (7, (field(1), field(2)))
-    for client in CLIENTS & WITHOUT_IDS:
+    for client in CLIENTS & MISREAD_ADDED_FILES:
         of = Adaptations(schemas(*shown), columns, {client}, AddedFiles(Mappings({5: names}), {}))
         adapted = {at: of.adaptation_at(replace(file(2), mapping_id=5), at) for at in (4, 6, 9)}
         left_out = {at: of.changes.left_out for at, of in adapted.items()}

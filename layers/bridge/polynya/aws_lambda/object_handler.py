@@ -68,7 +68,7 @@ def object_handler(lakes: Callable[[], Lakes[AuthorizedFiles]], logger: Logger) 
 
 
 LONGEST_MESSAGE = 1000
-"""Characters of an error's message, which may have a path of the catalog: it is a header."""
+"""The most characters of an error's message, which is sent in a header."""
 
 
 class Objects:

@@ -9,7 +9,7 @@ from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import chain
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from ..ducklake.rows.files import DataFile
 from ..ducklake.rows.objects import Column
@@ -20,6 +20,8 @@ from .hidden_columns import Hidden
 from .name_mappings import Mappings, Path
 from .partitions import texts_in_path
 from .schemas import Schemas, born_at
+
+T = TypeVar("T")
 
 DEFAULTS = frozenset(("clickhouse", "daft", "datafusion", "flink", "spark", "trino"))
 """They misread a default of columns that files lack: the files get these columns."""
@@ -51,7 +53,7 @@ PROMOTED_FLOATS = frozenset(("trino",))
 """They fail over statistics of FLOAT in a column that is DOUBLE: the files have none there."""
 UNORDERED = frozenset(("spark",))
 """They compare UUIDs as signed numbers: files and manifests have no bounds of these columns."""
-WITHOUT_IDS = DEFAULTS | {"duckdb", "polars", "pyiceberg"}
+MISREAD_ADDED_FILES = DEFAULTS | {"duckdb", "polars", "pyiceberg"}
 """They misread files that somebody has added, read them row by row, fail over the type of a column
 that the table lacks, or take a default for a NULL in the path: these files get field ids, the
 table's names, and the columns whose values are in their paths, and lose all others."""
@@ -73,7 +75,7 @@ ANY = frozenset().union(
         MILLISECONDS,
         PROMOTED_FLOATS,
     ),
-    *(UNORDERED, WITHOUT_IDS, CAST_INTEGERS),
+    *(UNORDERED, MISREAD_ADDED_FILES, CAST_INTEGERS),
 )
 
 SMALL_TYPES = frozenset(("int8", "int16", "uint8", "uint16"))
@@ -214,7 +216,7 @@ class Adaptations:
         ids = {id_ for names in added_files.in_path.values() for id_ in names}
         self._in_path = {id_: [*_forms_of(id_, schemas)] for id_ in ids}
         """The forms of the columns that are in paths, by column_id."""
-        self._without_ids = bool(WITHOUT_IDS.intersection(clients))
+        self._misreads_added = bool(MISREAD_ADDED_FILES.intersection(clients))
         # Their types may be others than those of the table.
         leaves_out = HIDDEN_COLUMNS.intersection(clients)
         self._left_out = _left_out(schemas, columns, added_files) if leaves_out else {}
@@ -263,7 +265,11 @@ class Adaptations:
     def adapts_added(self) -> bool:
         """Whether files that somebody has added are changed."""
         return bool(self._added_files.mappings.paths) and bool(
-            self._without_ids or self._shown or self._by_snapshot or self._doubles or self._hidden
+            self._misreads_added
+            or self._shown
+            or self._by_snapshot
+            or self._doubles
+            or self._hidden
         )
 
     def adaptation_at(self, file: DataFile, snapshot_id: int) -> Adaptation | None:
@@ -286,8 +292,7 @@ class Adaptations:
 
     def _shown_ids_at(self, snapshot_id: int) -> tuple[int, frozenset[int]]:
         """The columns that files keep at a snapshot, and the snapshot since which they do."""
-        begun = (pair for pair in reversed(self._shown_ids) if pair[0] <= snapshot_id)
-        return next(begun, (0, frozenset()))
+        return _last(self._shown_ids, snapshot_id, frozenset())
 
     def _adaptation_at(self, file: DataFile, snapshot_id: int) -> Adaptation | None:
         mapping_id = file.mapping_id
@@ -305,7 +310,7 @@ class Adaptations:
             if of_path := self._field_in_path(column_id, text, snapshot_id):
                 begin, fields[column_id] = of_path
                 since = max(since, begin)
-        begin, left_out = _last(self._left_out.get(mapping_id, ()), snapshot_id)
+        begin, left_out = _last(self._left_out.get(mapping_id, ()), snapshot_id, ())
         since = max(since, begin)
         changes = changes._replace(
             left_out=(*sorted({*changes.left_out, *left_out}),),
@@ -365,7 +370,7 @@ class Adaptations:
         doubles = sorted(_begun(self._doubles, snapshot_id))
         added: tuple[object, ...] = ()
         if self.adapts_added:
-            left_out = {_last(of, snapshot_id) for of in self._all_left_out}
+            left_out = {_last(of, snapshot_id, ()) for of in self._all_left_out}
             added = "added files", self._signed, *sorted(left_out), "doubles", *doubles
         if self._hidden is not None:
             added = (*added, "hidden", *self._hidden, sorted(self._shown_ids_at(snapshot_id)[1]))
@@ -406,8 +411,7 @@ class Adaptations:
 
     def _begin_at(self, snapshot_id: int) -> tuple[int, TableChanges]:
         """The changes at a snapshot, and the snapshot at which they began."""
-        begun = (pair for pair in reversed(self._by_snapshot) if pair[0] <= snapshot_id)
-        return next(begun, (0, NOTHING))
+        return _last(self._by_snapshot, snapshot_id, NOTHING)
 
     def promoted_floats_at(self, snapshot_id: int) -> frozenset[int]:
         """The columns without statistics in files that have them as FLOAT, by column_id."""
@@ -477,12 +481,10 @@ def _shown_columns(
 
 def _shown_ids_by_snapshot(schemas: Schemas) -> Iterator[tuple[int, frozenset[int]]]:
     """The columns of the top level, and the snapshot since which they are these, ascending."""
-    before: frozenset[int] | None = None
-    for snapshot_id, schema in schemas.by_snapshot:
-        shown_ids = frozenset(field.field_id for field in schema.fields)
-        if shown_ids != before:
-            yield snapshot_id, shown_ids
-        before = shown_ids
+    return _without_repeats(
+        (snapshot_id, frozenset(field.field_id for field in schema.fields))
+        for snapshot_id, schema in schemas.by_snapshot
+    )
 
 
 def _left_out(
@@ -499,27 +501,26 @@ def _left_out(
         ids = top_level.intersection(paths.values())
         if ids not in by_ids:
             of_ids = ((begin, (*sorted(ids - shown),)) for begin, shown in shown_ids)
-            by_ids[ids] = [*_without_repeats(of_ids)]
+            by_ids[ids] = [*_without_repeats(of_ids, ())]
         if by_ids[ids]:
             by_mapping[mapping_id] = by_ids[ids]
     return by_mapping
 
 
 def _without_repeats(
-    begins: Iterable[tuple[int, tuple[int, ...]]],
-) -> Iterator[tuple[int, tuple[int, ...]]]:
-    before: tuple[int, ...] = ()
-    for begin, ids in begins:
-        if ids != before:
-            yield begin, ids
-        before = ids
+    states: Iterable[tuple[int, T]], before: T | None = None
+) -> Iterator[tuple[int, T]]:
+    """Those states, with the snapshots at which they begin, that differ from the one before."""
+    for begin, state in states:
+        if state != before:
+            yield begin, state
+        before = state
 
 
-def _last(
-    begins: Sequence[tuple[int, tuple[int, ...]]], snapshot_id: int
-) -> tuple[int, tuple[int, ...]]:
-    """The last one that has begun."""
-    return next((pair for pair in reversed(begins) if pair[0] <= snapshot_id), (0, ()))
+def _last(states: Sequence[tuple[int, T]], snapshot_id: int, before_all: T) -> tuple[int, T]:
+    """The state at a snapshot, and the snapshot at which it begins."""
+    begun = (pair for pair in reversed(states) if pair[0] <= snapshot_id)
+    return next(begun, (0, before_all))
 
 
 def _forms_of(column_id: int, schemas: Schemas) -> Iterator[tuple[int, str, Primitive]]:

@@ -275,7 +275,7 @@ def rows_files(events: Iterable[Event], moves: Iterable[int], table_begin: int) 
         events: the sums of all rows that began and ended, by snapshot.
         moves: the snapshots that changed the columns or the partitioning.
         table_begin: older rows were added at several snapshots; the table began before them all.
-            Rows of snapshots before it, which somebody has changed, are older rows then.
+            Rows that begin before it, by a change of the catalog, become older rows.
     """
     inlined = (event for event in events if event.kind == "inlined")
     changes = {

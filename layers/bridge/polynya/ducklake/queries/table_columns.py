@@ -185,9 +185,11 @@ JOIN {stats_table} AS s ON s.column_id = c.column_id AND s.table_id = :table_id
 JOIN ducklake_data_file AS f USING (data_file_id)
 WHERE f.table_id = :table_id AND ({mapping_id} IS NOT NULL OR NOT c.in_added_files)
   AND (s.value_count = 0 AND s.max_value IS NULL) IS NOT TRUE
-  AND CASE WHEN s.max_value ~ '^-?[0-9]{{1,20}}$'
+  AND CASE
+    WHEN s.max_value ~ '^[0-9]{{1,20}}$'
     THEN s.max_value::numeric >= 2147483648 AND (NOT c.in_added_files
       OR s.max_value::numeric <= 4294967295 AND left(s.min_value, 1) IS DISTINCT FROM '-')
+    WHEN s.max_value ~ '^-[0-9]{{1,20}}$' THEN NOT c.in_added_files
     ELSE TRUE END
 ORDER BY 1, 2"""
 
