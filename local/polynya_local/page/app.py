@@ -7,7 +7,8 @@ looks.
 import logging
 import time
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
@@ -174,6 +175,8 @@ class _Pages:
     app: FastAPI
     visitor: links.Visitor
     used_at: float = field(default_factory=time.monotonic)
+    requests: set[object] = field(default_factory=set)
+    """Those that are being answered."""
 
 
 class LazyPage:
@@ -208,9 +211,10 @@ class LazyPage:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
-        with links.prefix_links(self._base):
+        with links.prefix_links(self._base), ExitStack() as stack:
             try:
-                pages = await to_thread.run_sync(self._pages_of, caller_of(scope))
+                used = self._used_by(caller_of(scope))
+                pages = await to_thread.run_sync(stack.enter_context, used)
             except PolynyaError as error:
                 answer = html_answer(
                     "error.html", error.status, code=error.status, sentence=str(error), notices=[]
@@ -222,7 +226,10 @@ class LazyPage:
             with links.shown_to(pages.visitor):
                 await pages.app(routed, receive, send)
 
-    def _pages_of(self, caller: Caller) -> _Pages:
+    @contextmanager
+    def _used_by(self, caller: Caller) -> Iterator[_Pages]:
+        """The pages of a caller, which stay within the block."""
+        request = object()
         rights = EVERYTHING if self._callers is None else self._callers.rights(caller)
         key = (caller.identity, rights)
         with self._lock:
@@ -230,13 +237,23 @@ class LazyPage:
                 self._pages[key] = self._new_pages(caller, rights)
             pages = self._pages[key]
             pages.used_at = time.monotonic()
+            pages.requests.add(request)
             self._pages.move_to_end(key)
-            oldest = next(iter(self._pages.values()))
-            is_idle = time.monotonic() - oldest.used_at > IDLE_SECONDS
-            if len(self._pages) > MOST_CALLERS or is_idle:
-                self._pages.popitem(last=False)
-                Thread(target=oldest.state.close, name="page-end", daemon=True).start()
-        return pages
+            self._drop_the_oldest()
+        try:
+            yield pages
+        finally:
+            pages.requests.remove(request)
+
+    def _drop_the_oldest(self) -> None:
+        """Close the pages that were used last before all others, if they are too many or idle."""
+        for key, pages in self._pages.items():
+            if not pages.requests:
+                is_idle = time.monotonic() - pages.used_at > IDLE_SECONDS
+                if len(self._pages) > MOST_CALLERS or is_idle:
+                    del self._pages[key]
+                    Thread(target=pages.state.close, name="page-end", daemon=True).start()
+                return
 
     def _new_pages(self, caller: Caller, rights: Rights) -> _Pages:
         callers = self._callers
@@ -266,8 +283,9 @@ class LazyPage:
     def summary(self, caller: Caller) -> dict[str, Any]:
         """The lake's numbers, and its state in words: `served`, or what is wrong."""
         try:
-            read = self._pages_of(caller).state.read
-            summary, state = read(lake_summary), self._lake.staleness() or SERVED
+            with self._used_by(caller) as pages:
+                summary = pages.state.read(lake_summary)
+            state = self._lake.staleness() or SERVED
         except PolynyaError as error:
             summary, state = None, str(error)
         return {"state": state, "summary": summary}

@@ -150,7 +150,8 @@ picked AS (
   SELECT DISTINCT s.snapshot_id, {MICROS} AS micros
   FROM ends CROSS JOIN generate_series(0, :most) AS step CROSS JOIN LATERAL (
     SELECT p.snapshot_id, p.snapshot_time FROM ducklake_snapshot AS p
-    WHERE p.snapshot_id <= ends.first + (ends.last - ends.first) * step / :most
+    WHERE p.snapshot_id <= CAST(
+      ends.first + div((CAST(ends.last AS numeric) - ends.first) * step, :most) AS bigint)
     ORDER BY p.snapshot_id DESC LIMIT 1) AS s),
 numbered AS (
   SELECT snapshot_id, micros, row_number() OVER (ORDER BY snapshot_id) - 1 AS place FROM picked),

@@ -552,7 +552,7 @@ class PreviewReader:
         """
         with self._lock:
             if self._is_closed:
-                return _noted(Answer(), "the page is being closed")
+                return _noted(_blank(question), "the page is being closed")
             try:
                 return self._ask(question)
             except (EOFError, OSError):
@@ -560,6 +560,8 @@ class PreviewReader:
                 self._end()
                 reason = f"the process that reads ended with {code}"
                 return _noted(_blank(question), STOPPED if question == self._stopped else reason)
+            finally:
+                self.under_way = None
 
     def stop(self, question: AnyQuestion) -> None:
         """End the process if this is the last question that it got."""

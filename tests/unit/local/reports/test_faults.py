@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 from polynya.storage.aws import AwsSettings
-from polynya_local.reports.preview import Endpoints, Question
+from polynya_local.reports.preview import Download, Endpoints, Question
 from polynya_local.reports.preview_worker import PreviewReader
 from polynya_local.reports.row_counts import RowCounts
 
@@ -44,4 +44,6 @@ def test_the_end_does_not_wait_for_a_question(monkeypatch):
     asking.join(20)
     assert time.monotonic() - started < 20 and not asking.is_alive()
     assert set(answers[0].notes) == {"rows", "planned", "iceberg", "native"}
+    assert reader.under_way is None
     assert "closed" in reader.answer(question).notes["rows"]
+    assert "closed" in reader.answer(Download(question, "csv")).notes["body"]
