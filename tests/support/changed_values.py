@@ -423,6 +423,8 @@ class NativeProcess:
 
 def _work(pipe: Pipe, lake: Lake, s3_endpoint: str) -> None:
     con = duckdb.connect(duckdb.LAKE, s3_endpoint)
+    # It would read a file whose size is wrong in the catalog, if it had read it before.
+    con.execute("SET enable_external_file_cache = false")
     with suppress(EOFError):
         while True:
             reads = pipe.recv()
