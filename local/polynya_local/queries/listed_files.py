@@ -108,7 +108,7 @@ class SizeClass:
 # The binary logarithm is the number of digits: a logarithm of numeric takes ten times as long.
 SIZE_CLASSES = f"""
 SELECT length(ltrim(greatest(f.file_size_bytes, 1)::bit(64)::text, '0')) - 1, count(*),
-  sum(f.file_size_bytes)
+  sum({number_or_zero("f.file_size_bytes", MAX_BYTES)})
 FROM ducklake_data_file AS f
 WHERE f.table_id = :table_id AND {VISIBLE.format("f")} GROUP BY 1 ORDER BY 1"""
 

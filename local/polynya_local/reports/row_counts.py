@@ -219,7 +219,8 @@ class RowCounts:
     def _files(self) -> dict[int, DataFile]:
         table_id = self._history.table.table_id
         files = data_files_of(self._history.lake, table_id, self._readable).run(self._con)
-        return {file.data_file_id: file for file in files}
+        # Without a begin_snapshot a file is never visible, and its rows are not counted.
+        return {file.data_file_id: file for file in files if file.begin_snapshot is not None}
 
     @cached_property
     def _stored(self) -> dict[int, list[StoredDeletes]]:
