@@ -72,6 +72,11 @@ ITS_OWN_PARENT = """INSERT INTO ducklake_column (column_id, begin_snapshot, end_
         "UPDATE ducklake_snapshot SET snapshot_id = 9223372036854775807 WHERE snapshot_id = 9",
         "UPDATE ducklake_data_file SET path = NULL, file_size_bytes = NULL WHERE table_id = {t}",
         "UPDATE ducklake_data_file SET begin_snapshot = NULL WHERE table_id = {ended}",
+        "UPDATE ducklake_delete_file SET path = NULL, format = NULL, file_size_bytes = NULL "
+        "WHERE table_id = {t}",
+        "UPDATE ducklake_file_partition_value SET partition_key_index = NULLIF("
+        "partition_key_index, 0) * 9223372036854775807 WHERE table_id = {t}",
+        "UPDATE ducklake_file_partition_value SET partition_key_index = -1 WHERE table_id = {t}",
     ],
 )
 def test_a_page_does_not_rely_on_a_row(broken, sql):

@@ -125,7 +125,8 @@ def size_classes(table_id: int, snapshot_id: int) -> Statement[list[SizeClass]]:
 VALUES_OF = """
 SELECT v.data_file_id, v.partition_key_index, v.partition_value
 FROM ducklake_file_partition_value AS v
-WHERE v.table_id = :table_id AND v.data_file_id = ANY(CAST(:ids AS bigint[]))"""
+WHERE v.table_id = :table_id AND v.data_file_id = ANY(CAST(:ids AS bigint[]))
+  AND v.partition_key_index IS NOT NULL"""
 
 
 def values_of(table_id: int, ids: Sequence[int]) -> Statement[dict[int, dict[int, str | None]]]:

@@ -6,7 +6,7 @@ MOST_KEYS = 20
 """Values of further keys are ignored."""
 
 KEYS = f"""
-SELECT least(coalesce(max(partition_key_index), 0) + 1, {MOST_KEYS})
+SELECT least(greatest(coalesce(max(partition_key_index), 0), 0), {MOST_KEYS - 1}) + 1
 FROM ducklake_file_partition_value
 WHERE table_id = :table_id"""
 

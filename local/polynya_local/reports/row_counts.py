@@ -237,7 +237,9 @@ class RowCounts:
     def _read(self, id_: int) -> FileHistory | None:
         """What the data file and its delete files say; None: they are too large, or unreadable."""
         file = self._files.get(id_)
-        if file is None or self._is_too_large(file):
+        if file is None or not _is_readable(file):
+            return None
+        if not all(map(_is_readable, self._shown_deletes(file))) or self._is_too_large(file):
             return None
         try:
             births = self._births(file)
@@ -303,6 +305,12 @@ class RowCounts:
     def _location(self, file: DataFile | DeleteFile) -> str:
         history = self._history
         return file_location(history.lake, history.schema, history.table, file)
+
+
+def _is_readable(file: DataFile | DeleteFile) -> bool:
+    """Whether the catalog says where a file is, how large, and of what format."""
+    values = (file.path, file.path_is_relative, file.file_size_bytes)
+    return None not in values and (isinstance(file, DataFile) or file.format in READERS)
 
 
 def _may_be_uncertain(history: TableHistory) -> bool:
