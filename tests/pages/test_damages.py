@@ -77,6 +77,7 @@ ITS_OWN_PARENT = """INSERT INTO ducklake_column (column_id, begin_snapshot, end_
         "UPDATE ducklake_file_partition_value SET partition_key_index = NULLIF("
         "partition_key_index, 0) * 9223372036854775807 WHERE table_id = {t}",
         "UPDATE ducklake_file_partition_value SET partition_key_index = -1 WHERE table_id = {t}",
+        "UPDATE ducklake_sort_expression SET null_order = NULL",
     ],
 )
 def test_a_page_does_not_rely_on_a_row(broken, sql):

@@ -15,7 +15,7 @@ from polynya.ducklake.queries.history import State, Totals, states, unservable_r
 from polynya.ducklake.queries.snapshot_changes import named
 from polynya.ducklake.rows import listing
 from polynya.ducklake.rows.listing import LARGEST_ID, NamedFrom
-from polynya.ducklake.rows.objects import changes_of
+from polynya.ducklake.rows.objects import SortKey, changes_of
 from polynya.mapping.partitions import client_specs, every_key, sort_fields
 from polynya.mapping.properties import COMMENT
 from polynya.runtime.errors import Refused
@@ -362,10 +362,13 @@ def _sort_order(table: OpenedTable) -> list[Key]:
     names = _names(table)
     words = [f"{names[f.source_id]} {f.direction} {f.null_order}" for f in fields]
     words = words or [""] * len(history.sort_keys)
-    return [
-        Key(f"{key.expression} {key.sort_direction} {key.null_order.replace('_', ' ')}", word)
-        for key, word in zip(history.sort_keys, words, strict=True)
-    ]
+    return [Key(_in_words(key), word) for key, word in zip(history.sort_keys, words, strict=True)]
+
+
+def _in_words(key: SortKey) -> str:
+    """A sort key as DuckLake writes it; what the catalog lacks is left out."""
+    null_order = key.null_order and key.null_order.replace("_", " ")
+    return " ".join(filter(None, (key.expression, key.sort_direction, null_order)))
 
 
 def _names(table: OpenedTable) -> dict[int, str]:
