@@ -51,6 +51,15 @@ NOTE_OF_VERSION_1 = {
 }
 """The property of a table that a client asked to have format version 1."""
 
+ADAPTED = "polynya.adapted-files"
+"""The property with the changes in data files for the clients of the settings."""
+DEFAULT_COLUMNS = "polynya.default-columns"
+HIDDEN_COLUMNS = "polynya.hidden-columns"
+HIDDEN_REASONS = "polynya.hidden-columns-reason"
+
+NOTES = frozenset((VERSION_NOTE, ADAPTED, DEFAULT_COLUMNS, HIDDEN_COLUMNS, HIDDEN_REASONS))
+"""The properties that say what a client gets of a table; they change with it."""
+
 REFERENCE = "polynya.reference."
 """The beginning of a tag's key that ends with the name of an Iceberg tag or branch; it is no
 property."""
@@ -438,6 +447,9 @@ DEFAULTS_OF_WRITERS = {
 """Properties of a table that clients may write to, unless a client has set them."""
 
 
+DATA_PATH = "write.data.path"
+
+
 def write_properties(
     table_location: str, table_uuid: str, staging_location: str, lake_data_path: str
 ) -> dict[str, str]:
@@ -449,6 +461,6 @@ def write_properties(
     """
     return {
         **RULES,
-        "write.data.path": data_path(table_location, table_uuid),
+        DATA_PATH: data_path(table_location, table_uuid),
         "write.metadata.path": staging_path(staging_location, lake_data_path, table_uuid),
     }

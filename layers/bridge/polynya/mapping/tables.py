@@ -37,8 +37,12 @@ from ..types.temporal import EPOCH
 from .name_mappings import NAME_MAPPING, Mappings
 from .partitions import Partitions, sort_fields, tagged_sort_fields
 from .properties import (
+    ADAPTED,
     COMMENT,
+    DEFAULT_COLUMNS,
     DEFAULTS_OF_WRITERS,
+    HIDDEN_COLUMNS,
+    HIDDEN_REASONS,
     PARTITION_STATISTICS,
     STATISTICS,
     IsServed,
@@ -528,19 +532,15 @@ def client_properties(tags: Iterable[Tag], is_served: IsServed = is_table_proper
     return {property_name(tag.key, is_served) for tag in tags if is_of_clients(tag.key)}
 
 
-ADAPTED = "polynya.adapted-files"
-"""The property with the changes in data files for the clients of the settings."""
-
-
 def _properties(columns: list[Column], schemas: Schemas, mappings: Mappings) -> dict[str, str]:
     properties = {}
     if mappings.paths:
         properties[NAME_MAPPING] = mappings.json()
     if defaults := default_columns(schemas, columns):
-        properties["polynya.default-columns"] = _json([column.name for column in defaults])
+        properties[DEFAULT_COLUMNS] = _json([column.name for column in defaults])
     if schemas.hidden:
-        properties["polynya.hidden-columns"] = _json(list(schemas.hidden))
-        properties["polynya.hidden-columns-reason"] = _json(schemas.hidden)
+        properties[HIDDEN_COLUMNS] = _json(list(schemas.hidden))
+        properties[HIDDEN_REASONS] = _json(schemas.hidden)
     # Spark's vectorized reader fails on timestamps in milliseconds.
     is_millis = any(column.column_type == "timestamp_ms" for column in columns)
     # An added file may have narrower integers than its column.

@@ -7,7 +7,9 @@ from typing import Any
 from ...ducklake.rows.objects import Tag
 from ...iceberg.parquet.metadata import CODECS
 from ...mapping.properties import (
+    DATA_PATH,
     DEFAULTS_OF_WRITERS,
+    NOTES,
     REFERENCE,
     TAG_PREFIX,
     IsServed,
@@ -81,10 +83,13 @@ def tags(
         BadRequest: a property configures clients, or contradicts one of Polynya's own.
     """
     fixed = own.keys() - DEFAULTS_OF_WRITERS.keys()
+    # Who sends back where its files go, sends all that it has read: when it creates or replaces a
+    # table, and perhaps after another commit has changed what the notes say.
+    is_sent_back = DATA_PATH in own and updates.get(DATA_PATH) == own[DATA_PATH]
     changed: dict[str, str | None] = {}
     for key, value in updates.items():
         served = served_name(key, is_served)
-        if value in (own.get(key), own.get(served)):
+        if value in (own.get(key), own.get(served)) or (is_sent_back and key in NOTES):
             continue  # a client that sends back what it has read
         check(key, value, fixed & {key, served})
         if key not in IGNORED:

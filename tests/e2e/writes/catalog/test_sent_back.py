@@ -1,0 +1,64 @@
+"""A client that creates or replaces a table sends back all properties that it has read.
+
+Java does it in each transaction that creates or replaces one (CREATE TABLE … AS SELECT), and so
+does PyIceberg. The catalog is that of `polynya serve`, which makes up for the faults of clients.
+"""
+
+from contextlib import closing
+from uuid import UUID
+
+import pyarrow as pa
+import pytest
+from pyiceberg.exceptions import BadRequestError
+
+from tests.support.servers.in_process import bridge
+from tests.support.writes.writable import EMPTY, client_of, judging, set_up_writes
+
+NOTE = "polynya.adapted-files"
+# (a type, a value of it)
+COLUMNS = {
+    "list": (pa.list_(pa.string()), ["a", None]),
+    "map": (pa.map_(pa.string(), pa.int32()), [("k", 1)]),
+    "uuid": (pa.uuid(), UUID(int=7).bytes),
+    "timestamptz": (pa.timestamp("us", "UTC"), None),
+}
+
+
+@pytest.fixture(scope="module")
+def made(lake):
+    return set_up_writes(lake.write("sent_back", EMPTY))
+
+
+@pytest.fixture(scope="module")
+def served(made, moto):
+    settings = {"CLIENTS": "all"}
+    with bridge(made, moto, writes=True, delivery="object-lambda", settings=settings) as one:
+        yield one
+
+
+@pytest.fixture(scope="module")
+def catalog(served):
+    with closing(client_of(served)) as one:
+        yield one
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+def test_a_creation_sends_back_what_its_staging_had(catalog, made, moto, name):
+    type_, value = COLUMNS[name]
+    rows = pa.Table.from_pylist([{"id": 1, "v": value}], pa.schema({"id": pa.int32(), "v": type_}))
+    with catalog.create_table_transaction(f"main.new_{name}", rows.schema) as staged:
+        staged.append(rows)
+    with judging(made, moto) as judge:
+        found = judge.query(f"SELECT id, v IS NULL FROM lake.new_{name}")
+    assert found == [(1, value is None)]
+
+
+def test_a_replacement_may_send_back_an_older_note(catalog):
+    schema = pa.schema({"id": pa.int32(), "v": pa.list_(pa.string())})
+    table = catalog.create_table("main.replaced", schema)
+    notes = table.properties[NOTE]
+    sent = {**table.properties, NOTE: "of an older state", "polynya.hidden-columns": "[]"}
+    table.transaction().set_properties(sent).commit_transaction()
+    assert catalog.load_table("main.replaced").properties[NOTE] == notes
+    with pytest.raises(BadRequestError, match=f"the property {NOTE} cannot be set"):
+        table.transaction().set_properties({NOTE: "mine"}).commit_transaction()
