@@ -5,6 +5,7 @@ import os
 import tracemalloc
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import IO
@@ -18,6 +19,9 @@ from polynya_local.s3.proxy import Buckets, S3Behind, S3Proxy, S3Upstream
 from polynya_local.s3.requests import S3Address
 
 from tests.support.writes.uploads import BUCKET, OF_TABLE, PATHS
+
+request = partial(urllib3.request, timeout=60)
+"""urllib3 gives up after 3 s, which 64 MB may take on a busy machine."""
 
 MB = 1024 * 1024
 SENT = 64 * MB
@@ -60,11 +64,11 @@ def folder(path: Path, digests: list[str]) -> Iterator[Buckets]:
 
 @contextmanager
 def another_s3(path: Path, digests: list[str]) -> Iterator[Buckets]:
-    def answer(request: Request) -> Response:
-        if request.method == "HEAD":
+    def answer(asked: Request) -> Response:
+        if asked.method == "HEAD":
             return Response(404)
-        assert request.header("content-length") == str(SENT)
-        with request.body.file() as file:
+        assert asked.header("content-length") == str(SENT)
+        with asked.body.file() as file:
             digests.append(digest_of(pieces_of(file)))
         return Response(200)
 
@@ -78,13 +82,11 @@ def test_an_upload_is_not_in_memory_as_a_whole(tmp_path, buckets, body, headers)
     digests: list[str] = []
     with buckets(tmp_path, digests) as to:
         proxy = S3Proxy(to, PATHS)
-        with loopback(
-            lambda request: proxy.answer(request, S3Address.from_request(request))
-        ) as uri:
+        with loopback(lambda asked: proxy.answer(asked, S3Address.from_request(asked))) as uri:
             tracemalloc.start()
             try:
                 url = f"{uri}/{BUCKET}/{OF_TABLE}/new.parquet"
-                answer = urllib3.request("PUT", url, body=body(), headers=headers, retries=False)
+                answer = request("PUT", url, body=body(), headers=headers, retries=False)
                 _, peak = tracemalloc.get_traced_memory()
             finally:
                 tracemalloc.stop()
@@ -96,20 +98,20 @@ def test_an_upload_is_not_in_memory_as_a_whole(tmp_path, buckets, body, headers)
 def test_parts_are_put_together_piece_by_piece(tmp_path):
     bucket = LocalBucket(BUCKET, tmp_path)
 
-    def answer(request: Request) -> Response:
-        return S3Proxy(bucket, PATHS).answer(request, S3Address.from_request(request))
+    def answer(asked: Request) -> Response:
+        return S3Proxy(bucket, PATHS).answer(asked, S3Address.from_request(asked))
 
     with loopback(answer) as uri:
         url = f"{uri}/{BUCKET}/{OF_TABLE}/new.parquet"
-        begun = urllib3.request("POST", f"{url}?uploads").data
+        begun = request("POST", f"{url}?uploads").data
         upload_id = begun.partition(b"<UploadId>")[2].partition(b"<")[0].decode()
         tracemalloc.start()
         try:
             part = f"{url}?partNumber=1&uploadId={upload_id}"
-            assert urllib3.request("PUT", part, body=plain()).status == 200
+            assert request("PUT", part, body=plain()).status == 200
             body = b"<CompleteMultipartUpload><Part><PartNumber>1</PartNumber></Part>"
             body += b"</CompleteMultipartUpload>"
-            answered = urllib3.request("POST", f"{url}?uploadId={upload_id}", body=body)
+            answered = request("POST", f"{url}?uploadId={upload_id}", body=body)
             _, peak = tracemalloc.get_traced_memory()
         finally:
             tracemalloc.stop()
