@@ -1,7 +1,7 @@
 """A client that creates or replaces a table sends back all properties that it has read.
 
-Java does it in each transaction that creates or replaces one (CREATE TABLE … AS SELECT), and so
-does PyIceberg. The catalog is that of `polynya serve`, which makes up for the faults of clients.
+Java, PyIceberg and DuckDB do it in each transaction that creates or replaces one, as CREATE TABLE
+… AS SELECT is. The catalog is that of `polynya serve`, which makes up for the faults of clients.
 """
 
 from contextlib import closing
@@ -9,6 +9,7 @@ from uuid import UUID
 
 import pyarrow as pa
 import pytest
+from polynya_local.clients import duckdb
 from pyiceberg.exceptions import BadRequestError
 
 from tests.support.servers.in_process import bridge
@@ -51,6 +52,26 @@ def test_a_creation_sends_back_what_its_staging_had(catalog, made, moto, name):
     with judging(made, moto) as judge:
         found = judge.query(f"SELECT id, v IS NULL FROM lake.new_{name}")
     assert found == [(1, value is None)]
+
+
+def test_duckdb_creates_a_table_with_its_rows(served, made, moto):
+    with closing(duckdb.open(served.catalog_uri, "lake", served.s3_endpoint)) as client:
+        client.query("CREATE TABLE ice.main.selected AS SELECT 1 AS id, ['a'] AS l, uuid() AS u")
+    with judging(made, moto) as judge:
+        assert judge.query("SELECT id, l FROM lake.selected") == [(1, ["a"])]
+
+
+def test_spark_creates_and_replaces_a_table(served, made, moto):
+    from polynya_local.clients import spark
+
+    client = spark.Spark(served.catalog_uri, served.warehouse, served.s3_endpoint)
+    with closing(client):
+        for create in ("CREATE", "CREATE OR REPLACE"):
+            selected = "SELECT 1 AS id, array('a') AS l, map('k', 2) AS m"
+            name = f"{client.catalog}.main.by_spark"
+            spark.session().sql(f"{create} TABLE {name} USING iceberg AS {selected}")
+    with judging(made, moto) as judge:
+        assert judge.query("SELECT id, l, m FROM lake.by_spark") == [(1, ["a"], {"k": 2})]
 
 
 def test_a_replacement_may_send_back_an_older_note(catalog):
