@@ -143,11 +143,11 @@ def column_facts(
 def _lineage(column: Column, columns: Mapping[int, Column]) -> Iterator[Column]:
     """The column and its ancestors, the outermost last."""
     ancestor: Column | None = column
-    seen: set[int] = set()
+    ids: set[int] = set()
     # Where a catalog is wrong, a column can be its own ancestor.
-    while ancestor is not None and ancestor.column_id not in seen:
+    while ancestor is not None and ancestor.column_id not in ids:
         yield ancestor
-        seen.add(ancestor.column_id)
+        ids.add(ancestor.column_id)
         ancestor = None if ancestor.parent_column is None else columns.get(ancestor.parent_column)
 
 

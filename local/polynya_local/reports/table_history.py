@@ -362,10 +362,12 @@ def _sort_order(table: OpenedTable) -> list[Key]:
     names = _names(table)
     words = [f"{names[f.source_id]} {f.direction} {f.null_order}" for f in fields]
     words = words or [""] * len(history.sort_keys)
-    return [Key(_in_words(key), word) for key, word in zip(history.sort_keys, words, strict=True)]
+    return [
+        Key(_sort_key_text(key), word) for key, word in zip(history.sort_keys, words, strict=True)
+    ]
 
 
-def _in_words(key: SortKey) -> str:
+def _sort_key_text(key: SortKey) -> str:
     """A sort key as DuckLake writes it; what the catalog lacks is left out."""
     null_order = key.null_order and key.null_order.replace("_", " ")
     return " ".join(filter(None, (key.expression, key.sort_direction, null_order)))
