@@ -1,11 +1,13 @@
 """Makes one value of DuckLake's catalog wrong at a time."""
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
 from pg8000.exceptions import DatabaseError
 from pg8000.native import Connection, identifier
+from polynya_local.clients.native import Lake
 
 SAVED = "intact"
 """The PostgreSQL schema with a copy of every table."""
@@ -19,6 +21,26 @@ VALUES = {
     "timestamp with time zone": ("NULL", "'infinity'"),
 }
 """SQL of values that no column of this type should have; NULL for other types."""
+
+
+INLINED = "SELECT table_name FROM ducklake_inlined_data_tables WHERE table_id = {t}"
+
+
+class DamagedLake:
+    """A lake whose catalog is saved, so that it can be damaged."""
+
+    def __init__(self, lake: Lake) -> None:
+        """Save the catalog of a lake that has a table `t` with inlined rows."""
+        self.lake = lake
+        self.con = lake.database.connect()
+        self.ids = dict(self.con.run("SELECT table_name, table_id FROM ducklake_table"))
+        tables = self.con.run(self.filled_in(INLINED))
+        [self.ids["inlined"]] = [name for (name,) in tables if self.con.run(f"TABLE {name}")]
+        save(self.con)
+
+    def filled_in(self, text: str) -> str:
+        """A text with the ids of tables, by their names in braces; `inlined`: the table's name."""
+        return re.sub(r"{(\w+)}", lambda match: str(self.ids[match[1]]), text)
 
 
 class Damage(NamedTuple):

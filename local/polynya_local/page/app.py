@@ -246,7 +246,7 @@ class LazyPage:
             pages.requests.remove(request)
 
     def _drop_the_oldest(self) -> None:
-        """Close the pages that were used last before all others, if they are too many or idle."""
+        """Close the least recently used pages that nobody reads, if too many are kept or idle."""
         for key, pages in self._pages.items():
             if not pages.requests:
                 is_idle = time.monotonic() - pages.used_at > IDLE_SECONDS

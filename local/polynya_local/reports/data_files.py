@@ -92,15 +92,16 @@ def file_lines(
         nulls, lower, upper, is_wider = stats.get(file.data_file_id, (None, None, None, False))
         keys = names.get(file.partition_id, {})
         partition = values.get(file.data_file_id, {})
-        # A row without a path is a fault (`ducklake.faults`): the table says so.
-        location = file.path and file_location(history.lake, history.schema, history.table, file)
         counted = uncertain.get(
             file.data_file_id, FileRows(file.record_count, deleted.get(file.data_file_id, 0))
         )
         return FileLine(
             data_file_id=file.data_file_id,
+            # A row without a path is a fault (`ducklake.faults`), which the page names.
             path=file.path or "",
-            location=location or "",
+            location=""
+            if file.path is None
+            else file_location(history.lake, history.schema, history.table, file),
             begin_snapshot=file.begin_snapshot,
             rows=None if counted is None else counted.rows,
             deleted=None if counted is None else counted.deleted,

@@ -17,6 +17,7 @@ from polynya.ducklake.connection.database import Database, retried
 from polynya.ducklake.queries.history import TableHistory, state_at, unservable_reason
 from polynya.ducklake.rows.objects import Lake, Schema, Table
 from polynya.iceberg.table_metadata import TableMetadata
+from polynya.mapping.properties import REASONS_NOTE
 from polynya.mapping.tables import check_lake
 from polynya.runtime.errors import PolynyaError, Refused
 from polynya.runtime.settings import Config, settings_in
@@ -190,9 +191,7 @@ class OpenedTable:
     @cached_property
     def hidden_columns(self) -> dict[str, str]:
         """The reason that clients get for each hidden column, by dotted name."""
-        hidden: dict[str, str] = json.loads(
-            self.metadata.properties.get("polynya.hidden-columns-reason", "{}")
-        )
+        hidden: dict[str, str] = json.loads(self.metadata.properties.get(REASONS_NOTE, "{}"))
         return hidden
 
     @cached_property

@@ -22,7 +22,7 @@ from polynya_local.clients import native, pyiceberg
 from polynya_local.processes.serving import REGION
 from polynya_local.queries.listed_files import file_batches
 
-from tests.support.damage import Damage, damaged, damages, save
+from tests.support.damage import Damage, DamagedLake, damaged, damages
 from tests.support.servers.in_process import reset_functions, standing_in
 from tests.support.servers.raw_http import send
 
@@ -122,8 +122,6 @@ NOT_SEEN = {
 """Such rows look like those of other files of DuckLake: only the file itself shows the difference,
 that is the names of an added file's columns, and the snapshots of a delete file's rows."""
 
-INLINED = "SELECT table_name FROM ducklake_inlined_data_tables WHERE table_id = {t}"
-
 
 class Served(NamedTuple):
     """What clients get of a table: equal values mean equal rows."""
@@ -140,24 +138,17 @@ class Refused(NamedTuple):
     message: str
 
 
-class ServedLake:
+class ServedLake(DamagedLake):
     """A lake, the catalog that serves it, and what clients got before any damage."""
 
     def __init__(self, lake, moto, stand_in) -> None:
-        self.lake, self._moto, self._stand_in = lake, moto, stand_in
-        self.con = lake.database.connect()
+        super().__init__(lake)
+        self._moto, self._stand_in = moto, stand_in
         self.s3 = boto3.client("s3", endpoint_url=moto, region_name=REGION)
-        self.ids = dict(self.con.run("SELECT table_name, table_id FROM ducklake_table"))
-        tables = self.con.run(self.filled_in(INLINED))
-        [self.ids["inlined"]] = [name for (name,) in tables if self.con.run(f"TABLE {name}")]
-        save(self.con)
         self.intact = {name: self.served(name) for name in ("t", "merged", "ended", "added")}
         self._rows = {name: self._native(name, seen.files) for name, seen in self.intact.items()}
         for name, rows in self._rows.items():
             assert self._iceberg(name, rows) == rows
-
-    def filled_in(self, text: str) -> str:
-        return re.sub(r"{(\w+)}", lambda match: str(self.ids[match[1]]), text)
 
     def listings(self) -> dict[str, int]:
         """Statuses of the paths that must work with any damage."""

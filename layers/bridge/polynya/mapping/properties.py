@@ -51,13 +51,14 @@ NOTE_OF_VERSION_1 = {
 }
 """The property of a table that a client asked to have format version 1."""
 
-ADAPTED = "polynya.adapted-files"
+ADAPTED_NOTE = "polynya.adapted-files"
 """The property with the changes in data files for the clients of the settings."""
-DEFAULT_COLUMNS = "polynya.default-columns"
-HIDDEN_COLUMNS = "polynya.hidden-columns"
-HIDDEN_REASONS = "polynya.hidden-columns-reason"
+DEFAULTS_NOTE = "polynya.default-columns"
+HIDDEN_NOTE = "polynya.hidden-columns"
+REASONS_NOTE = "polynya.hidden-columns-reason"
+"""The property with the reason for each hidden column."""
 
-NOTES = frozenset((VERSION_NOTE, ADAPTED, DEFAULT_COLUMNS, HIDDEN_COLUMNS, HIDDEN_REASONS))
+NOTES = frozenset((VERSION_NOTE, ADAPTED_NOTE, DEFAULTS_NOTE, HIDDEN_NOTE, REASONS_NOTE))
 """The properties that say what a client gets of a table; they change with it."""
 
 REFERENCE = "polynya.reference."
@@ -448,6 +449,7 @@ DEFAULTS_OF_WRITERS = {
 
 
 DATA_PATH = "write.data.path"
+"""The property of a table that says where clients put its data files."""
 
 
 def write_properties(

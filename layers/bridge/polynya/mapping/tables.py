@@ -37,13 +37,13 @@ from ..types.temporal import EPOCH
 from .name_mappings import NAME_MAPPING, Mappings
 from .partitions import Partitions, sort_fields, tagged_sort_fields
 from .properties import (
-    ADAPTED,
+    ADAPTED_NOTE,
     COMMENT,
-    DEFAULT_COLUMNS,
+    DEFAULTS_NOTE,
     DEFAULTS_OF_WRITERS,
-    HIDDEN_COLUMNS,
-    HIDDEN_REASONS,
+    HIDDEN_NOTE,
     PARTITION_STATISTICS,
+    REASONS_NOTE,
     STATISTICS,
     IsServed,
     is_of_clients,
@@ -335,7 +335,7 @@ def metadata(table: MappedTable, publication: Publication, now_ms: int) -> Table
             **properties(history.tags, publication.is_served),
             **_properties(history.columns, schemas, table.mappings),
             **version_note(history.tags),
-            **({ADAPTED: publication.adapted} if publication.adapted else {}),
+            **({ADAPTED_NOTE: publication.adapted} if publication.adapted else {}),
             **publication.own_properties,
         },
         snapshots=snapshots,
@@ -537,10 +537,10 @@ def _properties(columns: list[Column], schemas: Schemas, mappings: Mappings) -> 
     if mappings.paths:
         properties[NAME_MAPPING] = mappings.json()
     if defaults := default_columns(schemas, columns):
-        properties[DEFAULT_COLUMNS] = _json([column.name for column in defaults])
+        properties[DEFAULTS_NOTE] = _json([column.name for column in defaults])
     if schemas.hidden:
-        properties[HIDDEN_COLUMNS] = _json(list(schemas.hidden))
-        properties[HIDDEN_REASONS] = _json(schemas.hidden)
+        properties[HIDDEN_NOTE] = _json(list(schemas.hidden))
+        properties[REASONS_NOTE] = _json(schemas.hidden)
     # Spark's vectorized reader fails on timestamps in milliseconds.
     is_millis = any(column.column_type == "timestamp_ms" for column in columns)
     # An added file may have narrower integers than its column.

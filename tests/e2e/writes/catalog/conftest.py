@@ -1,6 +1,6 @@
 """For each module that has a SCRIPT: a lake of it that Iceberg clients write, and a native twin.
 
-SETTINGS of a module are those of its catalog.
+SETTINGS and DELIVERY of a module are those of its catalog.
 """
 
 from contextlib import closing
@@ -21,7 +21,8 @@ def pair(request, lake, moto):
 @pytest.fixture(scope="module")
 def served(request, pair, moto):
     settings = getattr(request.module, "SETTINGS", None)
-    with bridge(pair.lake, moto, writes=True, settings=settings) as one:
+    delivery = getattr(request.module, "DELIVERY", "materialize")
+    with bridge(pair.lake, moto, writes=True, delivery=delivery, settings=settings) as one:
         yield one
 
 

@@ -12,9 +12,11 @@ import pytest
 from polynya_local.clients import duckdb
 from pyiceberg.exceptions import BadRequestError
 
-from tests.support.servers.in_process import bridge
-from tests.support.writes.writable import EMPTY, client_of, judging, set_up_writes
+from tests.support.writes.writable import judging
 
+SCRIPT = ""
+SETTINGS = {"CLIENTS": "all"}
+DELIVERY = "object-lambda"
 NOTE = "polynya.adapted-files"
 # (a type, a value of it)
 COLUMNS = {
@@ -25,43 +27,25 @@ COLUMNS = {
 }
 
 
-@pytest.fixture(scope="module")
-def made(lake):
-    return set_up_writes(lake.write("sent_back", EMPTY))
-
-
-@pytest.fixture(scope="module")
-def served(made, moto):
-    settings = {"CLIENTS": "all"}
-    with bridge(made, moto, writes=True, delivery="object-lambda", settings=settings) as one:
-        yield one
-
-
-@pytest.fixture(scope="module")
-def catalog(served):
-    with closing(client_of(served)) as one:
-        yield one
-
-
 @pytest.mark.parametrize("name", COLUMNS)
-def test_a_creation_sends_back_what_its_staging_had(catalog, made, moto, name):
+def test_a_creation_sends_back_what_its_staging_had(catalog, pair, moto, name):
     type_, value = COLUMNS[name]
     rows = pa.Table.from_pylist([{"id": 1, "v": value}], pa.schema({"id": pa.int32(), "v": type_}))
     with catalog.create_table_transaction(f"main.new_{name}", rows.schema) as staged:
         staged.append(rows)
-    with judging(made, moto) as judge:
+    with judging(pair.lake, moto) as judge:
         found = judge.query(f"SELECT id, v IS NULL FROM lake.new_{name}")
     assert found == [(1, value is None)]
 
 
-def test_duckdb_creates_a_table_with_its_rows(served, made, moto):
+def test_duckdb_creates_a_table_with_its_rows(served, pair, moto):
     with closing(duckdb.open(served.catalog_uri, "lake", served.s3_endpoint)) as client:
         client.query("CREATE TABLE ice.main.selected AS SELECT 1 AS id, ['a'] AS l, uuid() AS u")
-    with judging(made, moto) as judge:
+    with judging(pair.lake, moto) as judge:
         assert judge.query("SELECT id, l FROM lake.selected") == [(1, ["a"])]
 
 
-def test_spark_creates_and_replaces_a_table(served, made, moto):
+def test_spark_creates_and_replaces_a_table(served, pair, moto):
     from polynya_local.clients import spark
 
     client = spark.Spark(served.catalog_uri, served.warehouse, served.s3_endpoint)
@@ -70,7 +54,7 @@ def test_spark_creates_and_replaces_a_table(served, made, moto):
             selected = "SELECT 1 AS id, array('a') AS l, map('k', 2) AS m"
             name = f"{client.catalog}.main.by_spark"
             spark.session().sql(f"{create} TABLE {name} USING iceberg AS {selected}")
-    with judging(made, moto) as judge:
+    with judging(pair.lake, moto) as judge:
         assert judge.query("SELECT id, l, m FROM lake.by_spark") == [(1, ["a"], {"k": 2})]
 
 

@@ -18,7 +18,7 @@ from ...iceberg.manifest import ManifestContent
 from ...iceberg.parquet.kept_rows import Uncertain
 from ...mapping.name_mappings import NAME_MAPPING, NameMatcher, name_matcher
 from ...mapping.properties import (
-    HIDDEN_COLUMNS,
+    HIDDEN_NOTE,
     PROPERTY_PREFIX,
     data_path,
     staging_path,
@@ -170,7 +170,7 @@ class Planner:
         # Only the last snapshot counts: what the others added and the last one does not have never
         # becomes rows.
         net = _change_since(client, base, commit.snapshots[-1])
-        hidden = state.document.properties.get(HIDDEN_COLUMNS)
+        hidden = state.document.properties.get(HIDDEN_NOTE)
         # Without hidden columns a new file has all values of the rows that it keeps.
         if not (hidden and net.removed and net.added):
             return net

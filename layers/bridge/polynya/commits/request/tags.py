@@ -83,8 +83,8 @@ def tags(
         BadRequest: a property configures clients, or contradicts one of Polynya's own.
     """
     fixed = own.keys() - DEFAULTS_OF_WRITERS.keys()
-    # Who sends back where its files go, sends all that it has read: when it creates or replaces a
-    # table, and perhaps after another commit has changed what the notes say.
+    # A client that creates or replaces a table sends back all properties that it has read, this
+    # path among them. Another commit may have changed the notes since.
     is_sent_back = DATA_PATH in own and updates.get(DATA_PATH) == own[DATA_PATH]
     changed: dict[str, str | None] = {}
     for key, value in updates.items():
